@@ -37,6 +37,9 @@ inline constexpr absl::Duration kKeepaliveTimeout = absl::Seconds(10);
 inline constexpr absl::Duration kConnectionAgeMax = absl::Minutes(30);
 inline constexpr absl::Duration kConnectionAgeGrace = absl::Hours(1);
 inline constexpr int kConcurrentStreamsPerConnectionMax = 4096;
+// How much of a stream may be under way to a reader that does not read (HTTP/2 window). gRPC would
+// let it grow to megabytes by probing; tokens need no more than this.
+inline constexpr int kStreamWindowBytes = 128 << 10;
 // gRPC may use this much memory for messages in transit.
 inline constexpr size_t kGrpcMemoryBytesMax = size_t{1} << 30;
 
@@ -79,8 +82,8 @@ class ServerHost final {
   void OnStopped(std::function<void()> hook) { on_stopped_ = std::move(hook); }
 
   // Waits for SIGTERM or SIGINT or RequestStop, then drains: health says not serving at once, new
-  // calls are refused, running ones may end for drain_timeout_s and are cancelled after it, or at
-  // once on a second signal. Returns the exit code.
+  // calls are refused, running ones may end for drain_timeout_s and are cancelled after it. A
+  // second signal ends the process at once with kExitFailure. Returns the exit code.
   int Run();
   // Makes Run return `exit_code` after draining. Any thread.
   void RequestStop(int exit_code);
@@ -97,14 +100,13 @@ class ServerHost final {
   const std::string& metrics_address() const { return metrics_address_; }
 
  private:
-  struct Listener;
-
   ServerHost(std::string service_name, const ServerOptions& options, std::unique_ptr<Logger> log);
   absl::StatusOr<std::unique_ptr<grpc::Server>> Listen(const std::string& flag,
                                                        const std::string& address,
                                                        const std::vector<grpc::Service*>& services,
                                                        std::string& bound_address);
-  void Drain(absl::Duration limit, bool watch_signals);
+  // A second signal on `signal_fd` (-1: none) ends the process at once.
+  void Drain(absl::Duration limit, int signal_fd);
 
   const std::string service_name_;
   const ServerOptions options_;

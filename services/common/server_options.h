@@ -20,12 +20,11 @@ struct ServerOptions {
   std::string log_level = "info";
   std::string log_format = "json";
   double drain_timeout_s = 30;
-  bool reflection = true;
   TlsFiles tls;
 };
 
-// Adds --listen, --metrics-listen, --log-level, --log-format, --drain-timeout-s, --[no-]reflection,
-// and --admin-listen if `options` names an admin port. The values in `options` are the defaults.
+// Adds --listen, --metrics-listen, --log-level, --log-format, --drain-timeout-s, and
+// --admin-listen if `options` names an admin port. The values in `options` are the defaults.
 void AddServerFlags(CLI::App& app, ServerOptions& options);
 
 // Errors: kInvalidArgument naming the flag.

@@ -214,7 +214,8 @@ class ServerStream final : private grpc::ServerWriteReactor<Response>,
 
   template <class F>
   static void SetAlarm(std::unique_ptr<grpc::Alarm>& alarm, absl::Duration after, F on_expiry) {
-    if (alarm == nullptr) alarm = std::make_unique<grpc::Alarm>();
+    // A new one each time: an alarm that is pending, or whose callback runs, cannot be set again.
+    alarm = std::make_unique<grpc::Alarm>();
     alarm->Set(gpr_time_add(gpr_now(GPR_CLOCK_MONOTONIC),
                             gpr_time_from_nanos(absl::ToInt64Nanoseconds(after), GPR_TIMESPAN)),
                [on_expiry = std::move(on_expiry)](bool expired) {
