@@ -368,8 +368,11 @@ void StepLoop::OnToken(Sequence& sequence, const SequenceResult& result, uint64_
   ++request.completion_tokens;
 
   ChoiceDelta delta = {.choice_index = sequence.choice_index};
-  delta.tokens.push_back(
-      {.token = result.token, .logprob = result.logprob, .top_logprobs = result.top_logprobs});
+  // The wire cannot say "no log probability"; the request can.
+  const bool logprobs = request.spec.sampling.logprobs.has_value();
+  delta.tokens.push_back({.token = result.token,
+                          .logprob = logprobs ? result.logprob : std::nullopt,
+                          .top_logprobs = result.top_logprobs});
   delta.end = EndAt(request.spec, result.token, static_cast<uint32_t>(sequence.generated.size()));
   if (!delta.end) {
     request.sink->OnDelta(std::move(delta));
