@@ -22,7 +22,8 @@ struct SamplerScratch {
     float logit;
     uint32_t id;
   };
-  std::vector<float> logits;
+  std::vector<float> logits;   // with penalties and bias
+  std::vector<float> weights;  // exp((logit - largest) / temperature)
   std::vector<Candidate> candidates;
 };
 
@@ -41,8 +42,9 @@ struct SampledToken {
 //   history: tokens of prompt and output so far; penalties read it.
 // Order of work: repetition, presence and frequency penalty, logit_bias, end ids forbidden while
 // index < min_tokens, temperature, top_k, top_p, min_p (relative to the most likely token that is
-// left), draw. At least one token always survives each filter; filters keep the lower id on a tie.
-// Log probabilities are log-softmax of the unmodified logits, whatever the parameters are.
+// left), draw. If bias and forbidden ends leave no token at all, both are ignored. At least one
+// token always survives each filter; filters keep the lower id on a tie. Log probabilities are
+// log-softmax of the unmodified logits, whatever the parameters are.
 //
 // Pure: equal arguments give equal results; the draw is Philox-4x32-10 with key `seed` and counter
 // `index`, so neither batch, chunking, preemption nor the number of earlier calls matters.
