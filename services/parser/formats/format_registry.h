@@ -12,8 +12,8 @@
 namespace tessera::parser {
 
 // Names that ParserOptions::reasoning_format and tool_format may hold, "none" last.
-const std::vector<std::string_view>& ReasoningFormatNames();
-const std::vector<std::string_view>& ToolFormatNames();
+std::vector<std::string_view> ReasoningFormatNames();
+std::vector<std::string_view> ToolFormatNames();
 
 // kInvalidArgument naming the field and the names that exist.
 absl::Status CheckFormatNames(std::string_view reasoning_format, std::string_view tool_format);
