@@ -3,9 +3,12 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 
+#include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/synchronization/mutex.h"
 
 namespace tessera::services {
 
@@ -19,6 +22,53 @@ class ClientCall {
   // Ends the call; on_done follows with kCancelled (or with what came first). Safe at any time,
   // from inside an event too, and more than once.
   virtual void Cancel() = 0;
+};
+
+// Stands for a call that is still being started: events may come before the function that starts it
+// has returned the call, and a prompt may have to be encoded first. Resume and Cancel are kept
+// until Set. Threading: any thread.
+class PendingCall final : public ClientCall {
+ public:
+  // Once.
+  void Set(std::shared_ptr<ClientCall> call) ABSL_LOCKS_EXCLUDED(mutex_) {
+    bool resume = false;
+    bool cancel = false;
+    {
+      absl::MutexLock lock(&mutex_);
+      call_ = call;
+      resume = resume_wanted_;
+      cancel = cancel_wanted_;
+    }
+    if (cancel) {
+      call->Cancel();
+    } else if (resume) {
+      call->Resume();
+    }
+  }
+
+  void Resume() override ABSL_LOCKS_EXCLUDED(mutex_) {
+    if (std::shared_ptr<ClientCall> call = CallOrNote(resume_wanted_)) call->Resume();
+  }
+  void Cancel() override ABSL_LOCKS_EXCLUDED(mutex_) {
+    if (std::shared_ptr<ClientCall> call = CallOrNote(cancel_wanted_)) call->Cancel();
+  }
+  // Whether Cancel has been called: then starting the call is needless.
+  bool cancelled() const ABSL_LOCKS_EXCLUDED(mutex_) {
+    absl::MutexLock lock(&mutex_);
+    return cancel_wanted_;
+  }
+
+ private:
+  std::shared_ptr<ClientCall> CallOrNote(bool& wanted) ABSL_LOCKS_EXCLUDED(mutex_) {
+    absl::MutexLock lock(&mutex_);
+    wanted = true;
+    return call_;
+  }
+
+  mutable absl::Mutex mutex_;
+  std::shared_ptr<ClientCall> call_ ABSL_GUARDED_BY(mutex_);
+  bool resume_wanted_ ABSL_GUARDED_BY(mutex_) = false;
+  bool cancel_wanted_ ABSL_GUARDED_BY(mutex_) = false;
 };
 
 // What a reader wants after a message.

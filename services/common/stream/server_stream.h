@@ -76,7 +76,9 @@ struct ServerStreamEvents {
 // Ownership: shared. The call itself holds one reference until it is over, so the owner may drop
 // his at any time after Finish; the events (and what they capture) are released when it is over.
 // Threading: Push, Finish and the readers from any thread; pushes of several threads are written
-// in the order in which they took the lock. No event is called from inside Push or Finish.
+// in the order in which they took the lock. No event is called from inside Push or Finish, but
+// on_writable may run in another thread before the Push that said kBehind has returned: return from
+// the producing loop at once, touching nothing.
 // Cost: Push is one lock, one size computation and, if the writer is idle, the start of a write.
 template <class Response>
 class ServerStream final : private grpc::ServerWriteReactor<Response>,
