@@ -145,19 +145,20 @@ void JsonCallBody::Open(const JsonCallHeader& header) {
     buffer.Consume(static_cast<size_t>(header.arguments_begin() - buffer.begin()));
     return;
   }
-  const std::string_view json =
-      buffer.From(header.arguments_begin())
-          .substr(0, static_cast<size_t>(header.arguments_end() - header.arguments_begin()));
+  const auto arguments = [&] {  // there may be none, and then their place means nothing
+    return buffer.From(header.arguments_begin())
+        .substr(0, static_cast<size_t>(header.arguments_end() - header.arguments_begin()));
+  };
   switch (header.arguments()) {
     case JsonCallHeader::Arguments::kObject: {
       size_t consumed = 0;
       out_.clear();
-      if (stream_.Feed(json, &consumed, &out_) != JsonProgress::kDone) stream_.Close(&out_);
+      if (stream_.Feed(arguments(), &consumed, &out_) != JsonProgress::kDone) stream_.Close(&out_);
       context_.calls.Arguments(out_);
       break;
     }
     case JsonCallHeader::Arguments::kString:
-      SendString(json);
+      SendString(arguments());
       break;
     default:
       context_.calls.Arguments("{}");

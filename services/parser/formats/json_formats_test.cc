@@ -104,6 +104,11 @@ TEST(Mistral, ReadsArraysNamesAndIds) {
             R"(f{"a": "]"}|g{"b": 2}|tool_calls)");
 }
 
+TEST(Mistral, ACallFarBehindTheBeginningMayHaveNoArguments) {
+  EXPECT_EQ(Mistral(R"([TOOL_CALLS][{"name": "f", "arguments": {"a": 1}}, {"name": "ping"}])"),
+            R"(f{"a": 1}|ping{}|tool_calls)");
+}
+
 TEST(Mistral, WhatIsNoCallIsText) {
   for (const char* text : {"[1, 2] [TOOL", "[TOOL_CALLS] none", "[TOOL_CALLS]f(x)", "a [b], c"}) {
     EXPECT_EQ(Mistral(text), "C:" + std::string(text) + "|stop");
