@@ -1,7 +1,7 @@
 #include "services/parser/formats/output_parser.h"
 
 #include <algorithm>
-#include <set>
+#include <utility>
 
 #include "services/common/field_error.h"
 #include "services/parser/formats/format_registry.h"
@@ -32,6 +32,11 @@ absl::Status CheckTools(const ParserOptions& options) {
                                     std::string("is of type ") + tool.parameters.type_name() +
                                         "; give a JSON schema, which is an object");
     }
+    if (NestsTooDeep(tool.parameters)) {
+      return services::InvalidField(
+          field + ".function.parameters",
+          "nests deeper than " + std::to_string(kSchemaNestingMax) + " levels; flatten the schema");
+    }
   }
   return absl::OkStatus();
 }
@@ -50,6 +55,18 @@ absl::Status CheckToolChoice(const ParserOptions& options) {
 }
 
 }  // namespace
+
+bool NestsTooDeep(const nlohmann::ordered_json& schema) {
+  std::vector<std::pair<const nlohmann::ordered_json*, int>> open = {{&schema, 0}};
+  while (!open.empty()) {
+    const auto [at, depth] = open.back();
+    open.pop_back();
+    if (depth > kSchemaNestingMax) return true;
+    if (!at->is_structured()) continue;
+    for (const auto& child : *at) open.emplace_back(&child, depth + 1);
+  }
+  return false;
+}
 
 std::string_view FinishReasonName(FinishReason reason) {
   switch (reason) {

@@ -30,8 +30,9 @@ inline constexpr size_t kTypedValueBytesMax = 16 << 20;
 // Reasoning kept so that force_nonempty_content can repeat it. Longer reasoning is not repeated.
 inline constexpr size_t kPromotedBytesMax = 16 << 20;
 inline constexpr size_t kToolCallsMax =
-    1024;                                  // calls of one output; later ones are dropped, counted
-inline constexpr size_t kToolsMax = 4096;  // tools of one request
+    1024;  // calls of one output; later ones are dropped, counted
+inline constexpr int kSchemaNestingMax = 100;  // of a tool's schema
+inline constexpr size_t kToolsMax = 4096;      // tools of one request
 
 enum class ToolChoice : uint8_t { kAuto, kNone, kRequired, kNamed };
 
@@ -40,6 +41,10 @@ struct Tool {
   nlohmann::ordered_json
       parameters;  // JSON schema of the arguments; null if the tool declares none
 };
+
+// Copying and comparing JSON recurses, so a schema from outside is measured before anything else
+// touches it. True beyond kSchemaNestingMax. Does not recurse; cost: linear.
+bool NestsTooDeep(const nlohmann::ordered_json& schema);
 
 // What one request asks for. kAuto without tools is kNone, as in the OpenAI API.
 struct ParserOptions {

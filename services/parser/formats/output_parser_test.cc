@@ -285,6 +285,10 @@ TEST(CreateOutputParser, NamesTheFieldAndTheRemedy) {
   options = WithPing();
   options.tools[0].parameters = "text";
   EXPECT_NE(ErrorOf(options).find("tools[0].function.parameters"), std::string::npos);
+  nlohmann::ordered_json deep;
+  for (int i = 0; i < 200; ++i) deep = nlohmann::ordered_json{{"items", deep}};
+  options.tools[0].parameters = deep;
+  EXPECT_NE(ErrorOf(options).find("nests deeper than 100"), std::string::npos);
   options.tools[0].name = "";
   EXPECT_NE(ErrorOf(options).find("tools[0].function.name"), std::string::npos);
 }

@@ -38,6 +38,11 @@ absl::Status ReadTools(const Json& line, parser::ParserOptions* options) {
     if (!tool.is_object() || !tool.contains("name") || !tool["name"].is_string()) {
       return services::InvalidField(field + ".function.name", "is missing; give a string");
     }
+    if (parser::NestsTooDeep(tool)) {
+      return services::InvalidField(field, "nests deeper than " +
+                                               std::to_string(parser::kSchemaNestingMax) +
+                                               " levels; flatten the schema");
+    }
     parser::Tool& added = options->tools.emplace_back();
     added.name = tool["name"].get<std::string>();
     if (tool.contains("parameters")) added.parameters = tool["parameters"];
@@ -174,6 +179,9 @@ absl::StatusOr<Json> ParseLine(const ParseSettings& settings, const Json& line) 
   const auto text = line.find("text");
   if (text == line.end() || !text->is_string()) {
     return services::InvalidField("text", "is missing; give the model's raw output as a string");
+  }
+  if (line.contains("id") && line["id"].is_structured()) {
+    return services::InvalidField("id", "is a list or an object; give a string or a number");
   }
   const absl::StatusOr<parser::ParserOptions> options = ReadParserOptions(settings, line);
   if (!options.ok()) return options.status();

@@ -53,6 +53,7 @@ TEST(ParseCommand, ABadFieldIsNamed) {
   EXPECT_EQ(FieldOfError("{}"), "text");
   EXPECT_EQ(FieldOfError("[]"), "no field");
   EXPECT_EQ(FieldOfError(R"({"text": 5})"), "text");
+  EXPECT_EQ(FieldOfError(R"({"text": "", "id": [1]})"), "id");
   EXPECT_EQ(FieldOfError(R"({"text": "", "tools": 5})"), "tools");
   EXPECT_EQ(FieldOfError(R"({"text": "", "tools": [{"function": {}}]})"), "tools[0].function.name");
   EXPECT_EQ(FieldOfError(R"({"text": "", "tool_choice": "maybe"})"), "tool_choice");
@@ -60,6 +61,12 @@ TEST(ParseCommand, ABadFieldIsNamed) {
   EXPECT_EQ(FieldOfError(R"({"text": "", "enable_thinking": 1})"), "enable_thinking");
   EXPECT_EQ(FieldOfError(R"({"text": "", "finish": "done"})"), "finish");
   EXPECT_EQ(FieldOfError(R"({"text": "", "tools": null, "tool_choice": null})"), "none");
+}
+
+TEST(ParseCommand, ASchemaThatNestsWithoutEndIsAnError) {
+  const std::string deep = R"({"text": "", "tools": [{"function": {"name": "f", "parameters": )" +
+                           std::string(500000, '[') + std::string(500000, ']') + "}}]}";
+  EXPECT_EQ(FieldOfError(deep.c_str()), "tools[0]");
 }
 
 TEST(ParseCommand, AnUnknownFormatIsAnError) {
