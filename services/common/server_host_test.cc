@@ -106,6 +106,16 @@ TEST(ServerHost, APortInUseIsOneClearError) {
   EXPECT_NE(third->Start().message().find("--metrics-listen: address"), std::string::npos);
 }
 
+TEST(ServerHost, AUnixSocketIsAnAddressToo) {
+  ServerOptions options = TestOptions();
+  options.listen = "unix:" + testing::TempDir() + "server_host_test.sock";
+  auto host = *ServerHost::Create("test", options);
+  ASSERT_TRUE(host->Start().ok());
+  EXPECT_EQ(host->address(), options.listen);
+  auto stub = StubFor(host->address());
+  EXPECT_EQ(Check(*stub, ""), HealthCheckResponse::SERVING);
+}
+
 TEST(ServerHost, BadFlagsAreNamed) {
   ServerOptions options = TestOptions();
   options.listen = "localhost";

@@ -11,9 +11,10 @@
 namespace tessera::services {
 namespace {
 
-absl::Status CheckAddress(std::string_view flag, const std::string& address, bool may_be_empty) {
+absl::Status CheckAddress(std::string_view flag, const std::string& address, bool may_be_empty,
+                          bool may_be_unix = true) {
   if (address.empty() && may_be_empty) return absl::OkStatus();
-  if (address.rfind("unix:", 0) == 0 && address.size() > 5) return absl::OkStatus();
+  if (may_be_unix && address.rfind("unix:", 0) == 0 && address.size() > 5) return absl::OkStatus();
   const size_t colon = address.rfind(':');
   uint32_t port = 0;
   if (colon == std::string::npos || colon == 0 ||
@@ -34,7 +35,8 @@ absl::Status WithFlag(std::string_view flag, const absl::Status& status) {
 
 void AddServerFlags(CLI::App& app, ServerOptions& options) {
   if (!options.listen.empty()) {
-    app.add_option("--listen", options.listen, "gRPC address, HOST:PORT")->capture_default_str();
+    app.add_option("--listen", options.listen, "gRPC address, HOST:PORT or unix:PATH")
+        ->capture_default_str();
   }
   if (!options.admin_listen.empty()) {
     app.add_option("--admin-listen", options.admin_listen, "gRPC address of the admin service")
@@ -55,7 +57,8 @@ void AddServerFlags(CLI::App& app, ServerOptions& options) {
 absl::Status ValidateServerOptions(const ServerOptions& options) {
   absl::Status status = CheckAddress("--listen", options.listen, /*may_be_empty=*/false);
   status.Update(CheckAddress("--admin-listen", options.admin_listen, /*may_be_empty=*/true));
-  status.Update(CheckAddress("--metrics-listen", options.metrics_listen, /*may_be_empty=*/true));
+  status.Update(CheckAddress("--metrics-listen", options.metrics_listen, /*may_be_empty=*/true,
+                             /*may_be_unix=*/false));
   status.Update(WithFlag("--log-level", ParseLogLevel(options.log_level).status()));
   status.Update(WithFlag("--log-format", ParseLogFormat(options.log_format).status()));
   constexpr double kDrainSecondsMax = 24 * 3600;
