@@ -5,6 +5,7 @@
 #include <signal.h>
 #include <sys/signalfd.h>
 #include <sys/socket.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -49,7 +50,13 @@ std::string WithPort(const std::string& address, int port) {
 // not. Between this and gRPC's own attempt another process may take the port; gRPC then fails with
 // a message that is less clear, which is all.
 absl::Status TryAddress(const std::string& flag, const std::string& address) {
-  if (IsUnixAddress(address)) return absl::OkStatus();
+  if (IsUnixAddress(address)) {
+    constexpr size_t kPathBytesMax = sizeof(sockaddr_un::sun_path) - 1;
+    const size_t bytes = address.size() - std::strlen("unix:");
+    if (bytes <= kPathBytesMax) return absl::OkStatus();
+    return InvalidField(flag, absl::StrCat("path has ", bytes, " bytes; the limit is ",
+                                           kPathBytesMax, " for a Unix socket"));
+  }
   const auto [host, port] = SplitAddress(address);
   addrinfo hints = {};
   hints.ai_socktype = SOCK_STREAM;

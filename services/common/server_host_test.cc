@@ -108,12 +108,19 @@ TEST(ServerHost, APortInUseIsOneClearError) {
 
 TEST(ServerHost, AUnixSocketIsAnAddressToo) {
   ServerOptions options = TestOptions();
-  options.listen = "unix:" + testing::TempDir() + "server_host_test.sock";
+  char directory[] = "/tmp/tessera_XXXXXX";  // short: the system allows 107 bytes
+  ASSERT_NE(mkdtemp(directory), nullptr);
+  options.listen = "unix:" + std::string(directory) + "/s";
   auto host = *ServerHost::Create("test", options);
   ASSERT_TRUE(host->Start().ok());
   EXPECT_EQ(host->address(), options.listen);
   auto stub = StubFor(host->address());
   EXPECT_EQ(Check(*stub, ""), HealthCheckResponse::SERVING);
+  host = nullptr;
+  rmdir(directory);
+  options.listen = "unix:/tmp/" + std::string(200, 'x');
+  EXPECT_NE((*ServerHost::Create("test", options))->Start().message().find("the limit is 107"),
+            std::string::npos);
 }
 
 TEST(ServerHost, BadFlagsAreNamed) {
