@@ -6,6 +6,7 @@
 #include <memory>
 #include <random>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "absl/synchronization/notification.h"
@@ -18,6 +19,7 @@
 #include "services/common/field_error.h"
 #include "services/common/metrics.h"
 #include "services/common/status_map.h"
+#include "services/common/stream/client_stream.h"
 #include "services/tokenizer/demo_text_model.h"
 
 namespace tessera::services {
@@ -347,6 +349,65 @@ TEST_F(TokenizerServiceTest, ACallerThatGoesCancelsTheEngine) {
   context.TryCancel();
   EXPECT_TRUE(below->AwaitCancelled(kPatience));
   EXPECT_EQ(reader->Finish().error_code(), grpc::StatusCode::CANCELLED);
+}
+
+TEST_F(TokenizerServiceTest, ACancellationStormLeavesNothingOpen) {
+  constexpr int kStreams = 300;
+  absl::Mutex mutex;
+  std::vector<std::shared_ptr<EngineStream>> below;
+  engine_.on_generate = [&](const auto&, const auto&, auto stream) {
+    stream->Send(Started(1));
+    absl::MutexLock lock(&mutex);
+    below.push_back(stream);
+  };
+  std::atomic<bool> stop = false;
+  std::thread engine_thread([&] {
+    const std::vector<uint32_t> ids = Ids("some text 🌊 to send");
+    for (size_t i = 0; !stop; ++i) {
+      std::vector<std::shared_ptr<EngineStream>> now;
+      {
+        absl::MutexLock lock(&mutex);
+        now = below;
+      }
+      for (const auto& stream : now) stream->Send(Tokens({ids[i % ids.size()]}));
+      absl::SleepFor(absl::Milliseconds(1));
+    }
+  });
+  std::atomic<int> done = 0;
+  std::atomic<int> wrong = 0;
+  std::mt19937 random(9);
+  std::vector<std::shared_ptr<PendingCall>> calls;
+  for (int i = 0; i < kStreams; ++i) {
+    auto call = std::make_shared<PendingCall>();
+    calls.push_back(call);
+    const int cancel_after = static_cast<int>(random() % 8);
+    auto seen = std::make_shared<int>(0);
+    call->Set(ClientStream<GenerateRequest, GenerateResponse>::Start(
+        {}, Chat("x"),
+        {.on_message =
+             [call, cancel_after, seen](GenerateResponse&) {
+               if (++*seen > cancel_after) call->Cancel();
+               return Flow::kContinue;
+             },
+         .on_done =
+             [&](const absl::Status& status) {
+               if (status.code() != absl::StatusCode::kCancelled) ++wrong;
+               ++done;
+             }},
+        [this](auto* c, auto* q, auto* r) { stub_->async()->Generate(c, q, r); }));
+    if (cancel_after == 0) call->Cancel();
+  }
+  const absl::Time end = absl::Now() + kPatience;
+  const auto all_ended = [&] {
+    return done == kStreams && service_->metrics().streams_open.Value() == 0;
+  };
+  while (!all_ended() && absl::Now() < end) absl::SleepFor(absl::Milliseconds(5));
+  stop = true;
+  engine_thread.join();
+  EXPECT_EQ(done, kStreams);
+  EXPECT_EQ(wrong, 0);
+  EXPECT_EQ(service_->metrics().streams_open.Value(), 0);
+  for (const auto& stream : below) EXPECT_TRUE(stream->AwaitCancelled(kPatience));
 }
 
 TEST_F(TokenizerServiceTest, ASlowReaderPausesTheEngineAndGetsEverything) {
