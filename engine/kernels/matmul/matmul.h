@@ -42,6 +42,9 @@ void PackInt4Row(const int8_t* q, uint32_t cols, std::byte* out);  // q in [-8, 
 void PackF32Row(const float* values, uint32_t cols, std::byte* out);
 void PackBf16Row(const float* values, uint32_t cols, std::byte* out);  // exact for bf16 values
 
+// Row r as float32, scales applied: for embeddings. The plain loop at every level.
+void UnpackRow(const PackedMatrix& w, uint32_t row, float* out);
+
 // Rows are worked on in blocks of this many; ranges of threads should begin at multiples.
 inline constexpr uint32_t kMatMulRowBlock = 4;
 // Floats of scratch that one call needs.

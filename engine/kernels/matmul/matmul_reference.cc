@@ -71,6 +71,10 @@ void PackBf16Row(const float* values, uint32_t cols, std::byte* out) {
   }
 }
 
+void UnpackRow(const PackedMatrix& w, uint32_t row, float* out) {
+  for (uint32_t c = 0; c < w.cols; ++c) out[c] = ElementAt(w, row, c);
+}
+
 void MatMul(CpuLevel level, const PackedMatrix& w, uint32_t row_begin, uint32_t row_end,
             const MatMulArgs& args) {
 #if defined(__x86_64__)
