@@ -120,6 +120,8 @@ class Tokenizer final {
  private:
   struct Parts;  // what a loader fills in
   explicit Tokenizer(Parts parts);
+  static absl::StatusOr<std::unique_ptr<const Tokenizer>> Build(std::string_view tokenizer_json,
+                                                                TokenizerConfig config);
 
   std::unique_ptr<const TextEncoder> encoder_;
   TokenTable token_table_;
