@@ -21,8 +21,6 @@ using tessera::tokenizer::Segment;
 using tessera::tokenizer::TextSpan;
 using tessera::tokenizer::TokenSpan;
 
-absl::string_view Abseil(std::string_view text) { return {text.data(), text.size()}; }
-
 size_t ContentBytes(const tokenizer::v1::Message& message) {
   size_t bytes = message.text().size();
   for (const tokenizer::v1::ContentPart& part : message.parts().parts()) {

@@ -188,7 +188,6 @@ TEST(ChatTemplate, HostileTemplatesEndInANamedErrorSoon) {
     // Generous: sanitizers and a busy machine are slower than the 100 ms that users get.
     EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(5)) << source;
   }
-  EXPECT_FALSE(ChatTemplate::Compile(std::string(100000, '('), "test").ok());
   EXPECT_FALSE(ChatTemplate::Compile("{{ " + std::string(100000, '('), "test").ok());
   EXPECT_FALSE(ChatTemplate::Compile("{{ " + std::string(100000, '-') + "1 }}", "test").ok());
 }
