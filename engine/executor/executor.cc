@@ -22,6 +22,7 @@ class Executor::Observer final : public StepObserver {
     }
     next_.OnRequestEnd(facts);
   }
+  void OnLoad(const LoadFacts& facts) override { next_.OnLoad(facts); }
 
  private:
   Executor& executor_;
@@ -172,8 +173,10 @@ void Executor::Run() {
     SendPlans();
     CheckWatchdog();
     wake_us_ = WakeUs();
+    const LoadFacts load = loop_.Load();
+    observer_->OnLoad(load);
     absl::MutexLock lock(&mutex_);
-    load_ = loop_.Load();
+    load_ = load;
   }
   loop_.OnWorkerLost(absl::UnavailableError("the server stops"));
   loop_.EndAll(absl::UnavailableError("the server stops"));

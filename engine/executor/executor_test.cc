@@ -61,6 +61,7 @@ struct Facts final : public StepObserver {
   void OnStep(const StepFacts&) override { ++steps; }
   void OnToken(const TokenFacts& facts) override { first_tokens += facts.first; }
   void OnPreempted(uint32_t) override {}
+  void OnLoad(const LoadFacts&) override {}
   void OnRequestEnd(const RequestFacts&) override { ++ends; }
   std::atomic<int> steps = 0, first_tokens = 0, ends = 0;
 };

@@ -309,12 +309,13 @@ absl::Status StepLoop::OnResult(const StepResult& result) {
   in_flight_.pop_front();
   flight.facts.device_us = result.device_us;
   flight.facts.round_trip_us = now_us - flight.sent_us;
-  observer_.OnStep(flight.facts);
   for (const SequenceResult& one : result.results) {
     const auto it = sequences_.find(one.sequence.value);
     if (it == sequences_.end()) continue;  // ended while this step ran
+    flight.facts.tokens_generated += one.not_finite ? 0 : 1;
     OnToken(*it->second, one, now_us);
   }
+  observer_.OnStep(flight.facts);
   return absl::OkStatus();
 }
 

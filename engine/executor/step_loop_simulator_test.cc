@@ -61,6 +61,7 @@ struct NoObserver final : public StepObserver {
   void OnToken(const TokenFacts&) override { ++tokens; }
   void OnPreempted(uint32_t) override { ++preemptions; }
   void OnRequestEnd(const RequestFacts&) override { ++ends; }
+  void OnLoad(const LoadFacts&) override {}
   uint64_t steps = 0, tokens = 0, preemptions = 0, ends = 0;
 };
 

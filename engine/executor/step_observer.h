@@ -16,8 +16,9 @@ struct StepFacts {
   uint32_t prefill_tokens = 0;
   uint32_t decode_tokens = 0;
   uint32_t sequences = 0;
-  uint64_t device_us = 0;      // as the worker measured
-  uint64_t round_trip_us = 0;  // from dispatch to result
+  uint32_t tokens_generated = 0;  // that reached a request
+  uint64_t device_us = 0;         // as the worker measured
+  uint64_t round_trip_us = 0;     // from dispatch to result
 };
 
 // A token that reached its request. `since_us` counts from the submission for the first token of a
@@ -45,18 +46,6 @@ struct RequestFacts {
   uint64_t total_us = 0;
 };
 
-// Receives what happens as plain data: metrics and logs are made elsewhere.
-// Threading: the executor's thread; must not block, nor call back.
-class StepObserver {
- public:
-  virtual ~StepObserver() = default;
-  virtual void OnStep(const StepFacts& facts) = 0;
-  virtual void OnToken(const TokenFacts& facts) = 0;
-  virtual void OnPreempted(uint32_t tokens_lost) = 0;
-  // Comes before the sink's OnEnd.
-  virtual void OnRequestEnd(const RequestFacts& facts) = 0;
-};
-
 // How busy an engine is.
 struct LoadFacts {
   uint32_t requests_running = 0;  // worked on, preempted ones too
@@ -67,6 +56,20 @@ struct LoadFacts {
   uint32_t slots_used = 0;
   uint32_t slots_total = 0;
   WaitReason wait_reason = WaitReason::kNone;
+};
+
+// Receives what happens as plain data: metrics and logs are made elsewhere.
+// Threading: the executor's thread; must not block, nor call back.
+class StepObserver {
+ public:
+  virtual ~StepObserver() = default;
+  virtual void OnStep(const StepFacts& facts) = 0;
+  virtual void OnToken(const TokenFacts& facts) = 0;
+  virtual void OnPreempted(uint32_t tokens_lost) = 0;
+  // Comes before the sink's OnEnd.
+  virtual void OnRequestEnd(const RequestFacts& facts) = 0;
+  // After each turn of the loop.
+  virtual void OnLoad(const LoadFacts& facts) = 0;
 };
 
 }  // namespace tessera::engine

@@ -19,9 +19,8 @@ inline constexpr absl::Duration kWorkerConnectMax = absl::Seconds(20);
 // WorkerChannel over gRPC on a Unix socket. One thread of its own reads: it waits for the socket,
 // follows the load, then reports results in turn. Send serialises and writes on the caller's
 // thread, a few tens of microseconds; nothing is queued here, since at most kPlansInFlightMax are
-// unanswered. (A dedicated reader in the synchronous interface was measured against the callback
-// interface: README.md.) The destructor ends the streams and joins the thread: it must not run
-// inside an event.
+// unanswered. A round trip of an empty step measures about 110 us on two busy cores (README.md).
+// The destructor ends the streams and joins the thread: it must not run inside an event.
 class GrpcWorkerChannel final : public WorkerChannel {
  public:
   GrpcWorkerChannel(std::string socket_path, WorkerEvents& events);

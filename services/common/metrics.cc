@@ -36,8 +36,10 @@ Metrics::Metrics(prometheus::Registry& registry, absl::Span<const MetricRow> tab
     const std::string help(row.help);
     const bool is_total = row.name.ends_with("_total");
     ABSL_RAW_CHECK(prometheus::CheckMetricName(name), "metric name is not legal");
-    ABSL_RAW_CHECK(is_total == (row.type == MetricType::kCounter),
-                   "counters, and only they, end in _total");
+    // vLLM has a histogram that ends so (vllm:iteration_tokens_total); dashboards know its name.
+    ABSL_RAW_CHECK(
+        row.type == MetricType::kHistogram || is_total == (row.type == MetricType::kCounter),
+        "counters, and no gauges, end in _total");
     ABSL_RAW_CHECK(row.buckets.empty() == (row.type != MetricType::kHistogram),
                    "histograms, and only they, have buckets");
     Series series{.row = row, .family = {}};
