@@ -4,6 +4,7 @@
 #include "services/cli/commands/model/bench_command.h"
 #include "services/cli/commands/model/model_commands.h"
 #include "services/cli/commands/parse/parse_command.h"
+#include "services/cli/commands/render/render_command.h"
 
 int main(int argc, char** argv) {
   CLI::App app("Tessera serves NVIDIA Nemotron-3 hybrid models");
@@ -12,6 +13,7 @@ int main(int argc, char** argv) {
   int exit_status = 0;
   tessera::cli::AddModelCommands(app, exit_status);
   tessera::cli::AddParseCommand(app, exit_status);
+  tessera::cli::AddRenderCommand(app, exit_status);
   CLI::App* const bench = app.add_subcommand("bench", "measure");
   bench->require_subcommand(1);
   tessera::cli::AddModelBenchCommands(*bench, exit_status);

@@ -10,12 +10,21 @@ namespace tessera::tokenizer::jinja {
 namespace {
 
 constexpr std::string_view kFilters[] = {
-    "capitalize", "count", "d",       "default", "first",  "items", "join",   "last", "length",
-    "list",       "lower", "replace", "safe",    "string", "title", "tojson", "trim", "upper"};
-constexpr std::string_view kTests[] = {"boolean", "defined", "equalto",   "eq",      "even",
-                                       "false",   "float",   "in",        "integer", "iterable",
-                                       "mapping", "none",    "number",    "odd",     "sequence",
-                                       "string",  "true",    "undefined", "=="};
+    "abs",     "attr",     "batch",       "capitalize", "center",    "count",
+    "d",       "default",  "dictsort",    "e",          "escape",    "filesizeformat",
+    "first",   "float",    "forceescape", "groupby",    "indent",    "int",
+    "items",   "join",     "last",        "length",     "list",      "lower",
+    "map",     "max",      "min",         "pprint",     "reject",    "rejectattr",
+    "replace", "reverse",  "round",       "safe",       "select",    "selectattr",
+    "slice",   "sort",     "string",      "sum",        "title",     "tojson",
+    "trim",    "truncate", "unique",      "upper",      "urlencode", "wordcount"};
+constexpr std::string_view kTests[] = {
+    "!=",       "<",        "<=",          "==",       ">",           ">=",       "boolean",
+    "callable", "defined",  "divisibleby", "eq",       "equalto",     "escaped",  "even",
+    "false",    "filter",   "float",       "ge",       "greaterthan", "gt",       "in",
+    "integer",  "iterable", "le",          "lessthan", "lower",       "lt",       "mapping",
+    "ne",       "none",     "number",      "odd",      "sameas",      "sequence", "string",
+    "test",     "true",     "undefined",   "upper"};
 constexpr BuiltinSpec kBuiltins[] = {
     {"raise_exception"}, {"strftime_now"}, {"namespace"}, {"range"}, {"dict"}};
 // No template needs a longer list, and each entry takes memory.
@@ -84,7 +93,16 @@ Value Interpreter::ApplyFilter(const Expr& e, const Value& input) {
   CallArgs args;
   if (!EvalArguments(e, args)) return Value::Error();
   line_ = e.line;
-  const std::string_view name = e.name;
+  return RunFilter(e.name, input, args);
+}
+
+Value Interpreter::RunFilter(std::string_view name, const Value& input, const CallArgs& args) {
+  if (!Step()) return Value::Error();
+  for (const auto group :
+       {&Interpreter::SequenceFilter, &Interpreter::NumberFilter, &Interpreter::TextFilter}) {
+    const Value value = (this->*group)(name, input, args);
+    if (!value.missing()) return value;
+  }
   if (name == "default" || name == "d") {
     const Value other = args.Get(0, "default_value");
     const Value falsy = args.Get(1, "boolean");
@@ -129,14 +147,17 @@ Value Interpreter::ApplyFilter(const Expr& e, const Value& input) {
                               : name == "lower" ? ToLower(text.text())
                               : name == "title" ? ToTitle(text.text())
                                                 : Capitalize(text.text());
-  return Value::View(arena_.Copy(changed), text.origin() != 0 ? kFromContext : 0);
+  return Changed(text, changed, text.markup());
 }
 
 Value Interpreter::ApplyTest(const Expr& e, const Value& input) {
   CallArgs args;
   if (!EvalArguments(e, args)) return Value::Error();
   line_ = e.line;
-  const std::string_view name = e.name;
+  return RunTest(e.name, input, args);
+}
+
+Value Interpreter::RunTest(std::string_view name, const Value& input, const CallArgs& args) {
   if (name == "defined") return Value::Bool(!input.undef());
   if (name == "undefined") return Value::Bool(input.undef());
   if (name == "none") return Value::Bool(input.none());
@@ -158,16 +179,58 @@ Value Interpreter::ApplyTest(const Expr& e, const Value& input) {
     if (rest.failed()) return rest;
     return Value::Bool(Equal(rest, Value::Int(name == "odd" ? 1 : 0)));
   }
+  if (name == "callable") {
+    return Value::Bool(input.kind == Kind::kMacro || input.kind == Kind::kBuiltin ||
+                       input.kind == Kind::kMethod || input.kind == Kind::kLoop || input.undef());
+  }
+  if (name == "escaped") return Value::Bool(input.markup());
+  if (name == "lower" || name == "upper") {
+    const Value text = Text(input);
+    return text.failed() ? text : Value::Bool(IsCase(text.text(), name == "upper"));
+  }
+  if (name == "filter") return Value::Bool(input.str() && KnowsFilter(input.text()));
+  if (name == "test") return Value::Bool(input.str() && KnowsTest(input.text()));
   const Value other = args.Get(0, name == "in" ? "seq" : "b");
   if (other.missing()) {
     return Fail("TypeError", absl::StrCat("test ", std::string(name), " needs an argument"));
   }
-  if (name != "in") return Value::Bool(Equal(input, other));
-  const std::optional<bool> in = Contains(other, input);
-  return in.has_value() ? Value::Bool(*in) : Value::Error();
+  if (name == "divisibleby") {
+    const Value rest = Arithmetic(Op::kMod, input, other);
+    return rest.failed() ? rest : Value::Bool(!Truth(rest));
+  }
+  if (name == "sameas") {
+    // Python's identity: singletons and small integers; other values are the same if they share
+    // their storage.
+    if (input.kind != other.kind) return Value::Bool(false);
+    if (input.none() || input.kind == Kind::kBool || input.kind == Kind::kInt || input.str()) {
+      return Value::Bool(Equal(input, other));
+    }
+    return Value::Bool(input.integer == other.integer);
+  }
+  static constexpr std::pair<std::string_view, Op> kOps[] = {
+      {"!=", Op::kNe}, {"ne", Op::kNe}, {"<", Op::kLt}, {"lt", Op::kLt}, {"lessthan", Op::kLt},
+      {"<=", Op::kLe}, {"le", Op::kLe}, {">", Op::kGt}, {"gt", Op::kGt}, {"greaterthan", Op::kGt},
+      {">=", Op::kGe}, {"ge", Op::kGe}, {"in", Op::kIn}};
+  Op op = Op::kEq;
+  for (const auto& [text, value] : kOps) {
+    if (text == name) op = value;
+  }
+  const std::optional<bool> holds = Compare(op, input, other);
+  return holds.has_value() ? Value::Bool(*holds) : Value::Error();
 }
 
 Value Interpreter::CallMethod(const MethodObject& method, const CallArgs& args) {
+  if (method.owner.kind == Kind::kLoop) {
+    LoopObject& loop = *method.owner.loop;
+    if (method.name == "cycle") {
+      if (args.positional.empty()) return Fail("TypeError", "no items for cycling given");
+      return args.positional[loop.index % args.positional.size()];
+    }
+    const Value now = MakeList(arena_, args.positional, Kind::kTuple);
+    const bool changed = loop.changed.missing() || !Equal(loop.changed, now);
+    loop.changed = now;
+    return Value::Bool(changed);
+  }
   return method.owner.str() ? CallTextMethod(method, args) : CallDictMethod(method, args);
 }
 
@@ -184,6 +247,7 @@ Value Interpreter::CallDictMethod(const MethodObject& method, const CallArgs& ar
     const Value otherwise = args.Get(1, "default");
     return otherwise.missing() ? Value::None() : otherwise;
   }
+  if (method.name == "copy") return method.owner;  // nothing can change a mapping
   std::vector<Value> items;
   items.reserve(dict.count);
   for (size_t i = 0; i < dict.count; ++i) {
@@ -302,6 +366,15 @@ Value Interpreter::CallTextMethod(const MethodObject& method, const CallArgs& ar
   if (name == "replace") return Replace(text, args);
   if (name == "startswith" || name == "endswith") {
     const Value wanted = args.Get(0, "prefix");
+    const Value from = args.Get(1, "start");
+    if (args.positional.size() > 2 ||
+        (!from.missing() && (!from.small_int() || from.integer < 0))) {
+      return Fail("NotImplementedError",
+                  absl::StrCat(std::string(name), " with these bounds is not supported"));
+    }
+    const size_t skipped =
+        from.missing() ? 0 : OffsetOf(text.text(), static_cast<size_t>(from.integer));
+    const std::string_view part = text.text().substr(skipped);
     std::vector<Value> candidates = {wanted};
     if (wanted.kind == Kind::kTuple && !Items(wanted, candidates)) return Value::Error();
     for (const Value& candidate : candidates) {
@@ -310,17 +383,19 @@ Value Interpreter::CallTextMethod(const MethodObject& method, const CallArgs& ar
                                               " first arg must be str or a tuple of str, not ",
                                               TypeName(candidate)));
       }
-      const bool fits = name == "startswith" ? text.text().starts_with(candidate.text())
-                                             : text.text().ends_with(candidate.text());
+      const bool fits = name == "startswith" ? part.starts_with(candidate.text())
+                                             : part.ends_with(candidate.text());
       if (fits) return Value::Bool(true);
     }
     return Value::Bool(false);
   }
+  const Value more = MoreTextMethod(name, text, args);
+  if (!more.missing()) return more;
   const std::string changed = name == "upper"   ? ToUpper(text.text())
                               : name == "lower" ? ToLower(text.text())
                               : name == "title" ? ToTitle(text.text())
                                                 : Capitalize(text.text());
-  return Value::View(arena_.Copy(changed), text.origin() != 0 ? kFromContext : 0);
+  return Changed(text, changed, text.markup());
 }
 
 Value Interpreter::Range(const CallArgs& args) {

@@ -70,6 +70,7 @@ absl::StatusOr<std::unique_ptr<const ChatTemplate>> ChatTemplate::Compile(std::s
   std::optional<TemplateError> error = jinja::Parse(source, compiled->tree);
   if (!error.has_value()) error = jinja::FindUnsupported(compiled->tree);
   if (error.has_value()) return ToStatus(*error, compiled->name);
+  jinja::MarkSpecialNames(compiled->tree);
   const std::set<std::string> names = jinja::ContextNames(compiled->tree);
   compiled->variables.assign(names.begin(), names.end());
   return std::unique_ptr<const ChatTemplate>(new ChatTemplate(std::move(compiled)));
@@ -83,6 +84,7 @@ absl::StatusOr<Rendered> ChatTemplate::Render(const nlohmann::ordered_json& cont
   if (!interpreter.Run(out)) return ToStatus(*interpreter.error(), compiled_->name);
   Rendered rendered;
   rendered.text = out.text();
+  rendered.generation_spans = interpreter.generation_spans();
   size_t begin = 0;
   for (const jinja::Run& run : out.runs()) {
     rendered.spans.push_back({begin, run.end, run.from_context});

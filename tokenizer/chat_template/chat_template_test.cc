@@ -144,11 +144,38 @@ TEST(ChatTemplate, WhatIsMissingIsRefusedWhenItIsCompiledWithItsPlace) {
   ASSERT_TRUE(error.has_value());
   EXPECT_EQ(error->line, 2);
   EXPECT_NE(error->message.find("frobnicate"), std::string::npos);
-  for (const char* source :
-       {"{% include 'x' %}", "{% block a %}{% endblock %}", "{{ f(*a) }}", "{{ x is weird }}",
-        "{% for i in x recursive %}{% endfor %}", "{% if %}", "{{ 1 + }}", "{% endfor %}"}) {
+  for (const char* source : {"{{ x | random }}", "{% block a %}{% endblock %}", "{{ f(*a) }}",
+                             "{{ x is weird }}", "{% if %}", "{{ 1 + }}", "{% endfor %}"}) {
     EXPECT_FALSE(ChatTemplate::Compile(source, "test").ok()) << source;
   }
+}
+
+TEST(ChatTemplate, CallersAndRecursiveLoopsSeeTheScopesAroundThem) {
+  EXPECT_EQ(
+      Render("{% macro m() %}{% set v = 'macro' %}[{{ caller(1) }}]{% endmacro %}"
+             "{% for v in ['loop'] %}{% call(n) m() %}{{ v }}{{ n }}{% endcall %}{% endfor %}",
+             Json::object()),
+      "[loop1]");
+  EXPECT_EQ(Render("{% for n in t recursive %}{{ loop.depth }}{{ n.t }}{{ loop(n.c) if n.c }}"
+                   "{% endfor %}",
+                   Json::parse(R"({"t":[{"t":"a","c":[{"t":"b"}]},{"t":"c"}]})")),
+            "1a2b1c");
+  EXPECT_EQ(
+      Render("{% macro f(a) %}{{ a }}{{ varargs }}{{ kwargs }}{% endmacro %}{{ f(1, 2, x=3) }}",
+             Json::object()),
+      "1(2,){'x': 3}");
+}
+
+TEST(ChatTemplate, FiltersOverSequencesWorkAsInPython) {
+  const Json context = Json::parse(R"({"m":[{"r":"u","n":2},{"r":"a","n":1},{"r":"u","n":3}]})");
+  EXPECT_EQ(Render("{{ m | selectattr('r', 'equalto', 'u') | map(attribute='n') | list }}"
+                   "{{ m | sort(attribute='n') | map(attribute='r') | join }}"
+                   "{{ m | sum('n') }}{{ (m | max(attribute='n')).r }}"
+                   "{{ [3, 1, 2] | sort(reverse=true) }}{{ [1, 'a'] | map('string') | list }}",
+                   context),
+            "[2, 3]auu6u[3, 2, 1]['1', 'a']");
+  EXPECT_EQ(Render("{{ [1, 'a'] | sort }}", context),
+            "TypeError: '<' not supported between instances of 'str' and 'int'");
 }
 
 TEST(ChatTemplate, HostileTemplatesEndInANamedErrorSoon) {

@@ -193,7 +193,9 @@ Value Interpreter::EvalCall(const Expr& e) {
   line_ = e.line;
   switch (callee.kind) {
     case Kind::kMacro:
-      return CallMacro(*callee.macro->stmt, args);
+      return CallMacro(*callee.macro, args);
+    case Kind::kLoop:
+      return CallLoop(*callee.loop, args);
     case Kind::kBuiltin:
       return CallBuiltin(*callee.builtin, args);
     case Kind::kMethod:
@@ -217,14 +219,11 @@ Value Interpreter::EvalConcat(const Expr& e) {
 
 Value Interpreter::Add(const Value& a, const Value& b) {
   if (a.str() && b.str()) {
-    if (a.markup() != b.markup()) {
-      return Fail("NotImplementedError",
-                  "adding text to the result of |safe is not supported; use ~");
-    }
+    const bool markup = a.markup() || b.markup();
     TextBuilder text;
-    text.Append(a);
-    text.Append(b);
-    return Finish(arena_, text, a.markup());
+    text.Append(markup ? Escaped(a, false) : a);
+    text.Append(markup ? Escaped(b, false) : b);
+    return Finish(arena_, text, markup);
   }
   if (a.kind == b.kind && a.sequence()) {
     std::vector<Value> items(a.list->items, a.list->items + a.list->count);
@@ -435,8 +434,8 @@ Value Interpreter::LoopAttribute(const LoopObject& loop, std::string_view name) 
   if (name == "first") return Value::Bool(index == 0);
   if (name == "last") return Value::Bool(index + 1 == count);
   if (name == "length") return Value::Int(count);
-  if (name == "depth") return Value::Int(1);
-  if (name == "depth0") return Value::Int(0);
+  if (name == "depth") return Value::Int(loop.depth);
+  if (name == "depth0") return Value::Int(loop.depth - 1);
   if (name == "previtem")
     return index > 0 ? loop.items[index - 1] : Undefined("there is no previous item");
   if (name == "nextitem")
@@ -446,9 +445,14 @@ Value Interpreter::LoopAttribute(const LoopObject& loop, std::string_view name) 
 
 Value Interpreter::Attribute(const Value& owner, std::string_view name) {
   static constexpr std::string_view kTextMethods[] = {
-      "split", "strip", "lstrip",  "rstrip", "startswith", "endswith",
-      "upper", "lower", "replace", "title",  "capitalize"};
-  static constexpr std::string_view kDictMethods[] = {"items", "keys", "values", "get"};
+      "split",        "strip",     "lstrip",  "rstrip",   "startswith",   "endswith",
+      "upper",        "lower",     "replace", "title",    "capitalize",   "isdigit",
+      "isdecimal",    "isnumeric", "isalpha", "isspace",  "isalnum",      "isascii",
+      "isidentifier", "islower",   "isupper", "swapcase", "casefold",     "splitlines",
+      "center",       "ljust",     "rjust",   "zfill",    "join",         "find",
+      "rfind",        "index",     "rindex",  "count",    "removeprefix", "removesuffix",
+      "partition",    "rpartition"};
+  static constexpr std::string_view kDictMethods[] = {"items", "keys", "values", "get", "copy"};
   const auto method = [&](auto& names) {
     return std::find(std::begin(names), std::end(names), name) != std::end(names);
   };
@@ -468,7 +472,19 @@ Value Interpreter::Attribute(const Value& owner, std::string_view name) {
   if (owner.kind == Kind::kNamespace) {
     if (const Value* found = owner.space->attributes->FindText(name)) return *found;
   }
+  const bool loop_method = owner.kind == Kind::kLoop && (name == "cycle" || name == "changed");
+  if (loop_method) {
+    MethodObject* const object = arena_.New<MethodObject>();
+    object->owner = owner;
+    object->name = name;
+    Value value = Value::Of(Kind::kMethod);
+    value.method = object;
+    return value;
+  }
   if (owner.kind == Kind::kLoop) return LoopAttribute(*owner.loop, name);
+  if (owner.sequence() && owner.list->group && (name == "grouper" || name == "list")) {
+    return owner.list->items[name == "list" ? 1 : 0];
+  }
   Value missing = Undefined(name);
   missing.undefined->owner = owner;
   return missing;

@@ -1,9 +1,11 @@
 #include <algorithm>
+#include <iterator>
 
 #include "absl/strings/str_cat.h"
 #include "tokenizer/chat_template/big_int.h"
 #include "tokenizer/chat_template/interpreter.h"
 #include "tokenizer/chat_template/text_format.h"
+#include "tokenizer/chat_template/unicode.h"
 
 namespace tessera::tokenizer::jinja {
 
@@ -17,6 +19,7 @@ Interpreter::Interpreter(const Tree& tree, const nlohmann::ordered_json& context
 }
 
 bool Interpreter::Run(TextBuilder& out) {
+  top_ = &out;
   if (!error_.has_value()) RunBody(tree_.body, out);
   return !error_.has_value();
 }
@@ -118,7 +121,7 @@ Interpreter::Flow Interpreter::RunStmt(const Stmt& stmt, TextBuilder& out) {
       scopes_.pop_back();
       if (flow != Flow::kNext) return flow;
       Value value = Finish(arena_, text);
-      if (stmt.expr != nullptr) value = ApplyFilter(*stmt.expr, value);
+      if (stmt.expr != nullptr) value = ApplyChain(*stmt.expr, value);
       if (value.failed() || !Assign(stmt.targets[0], value)) return Flow::kStop;
       return Flow::kNext;
     }
@@ -134,6 +137,15 @@ Interpreter::Flow Interpreter::RunStmt(const Stmt& stmt, TextBuilder& out) {
       scopes_[frame_].emplace_back(stmt.name, value);
       return Flow::kNext;
     }
+    case StmtKind::kWith:
+      return RunWith(stmt, out);
+    case StmtKind::kCallBlock:
+      return RunCallBlock(stmt, out);
+    case StmtKind::kFilterBlock:
+      return RunFilterBlock(stmt, out);
+    case StmtKind::kNeedsLoader:
+      Fail("TypeError", "no loader for this environment specified");
+      return Flow::kStop;
     case StmtKind::kBreak:
       return Flow::kBreak;
     case StmtKind::kContinue:
@@ -178,13 +190,23 @@ bool Interpreter::FilterItems(const Stmt& stmt, std::vector<Value>& items) {
 
 Interpreter::Flow Interpreter::RunFor(const Stmt& stmt, TextBuilder& out) {
   const Value iterable = Eval(*stmt.expr);
+  if (iterable.failed()) return Flow::kStop;
+  return RunLoop(stmt, iterable, 1, out);
+}
+
+Interpreter::Flow Interpreter::RunLoop(const Stmt& stmt, const Value& iterable, int depth,
+                                       TextBuilder& out) {
   std::vector<Value> items;
-  if (iterable.failed() || !Items(iterable, items)) return Flow::kStop;
+  if (!Items(iterable, items)) return Flow::kStop;
   if (stmt.condition != nullptr && !FilterItems(stmt, items)) return Flow::kStop;
   if (items.empty()) return RunBody(stmt.orelse, out);
   LoopObject* const loop = arena_.New<LoopObject>();
   loop->items = MakeList(arena_, items).list->items;
   loop->count = items.size();
+  loop->depth = depth;
+  loop->recursive = stmt.recursive ? &stmt : nullptr;
+  loop->frame = frame_;
+  loop->scope_count = scopes_.size();
   Value loop_value = Value::Of(Kind::kLoop);
   loop_value.loop = loop;
   for (size_t i = 0; i < items.size(); ++i) {
@@ -238,43 +260,182 @@ bool Interpreter::Assign(const Target& target, const Value& value) {
   return true;
 }
 
-Value Interpreter::CallMacro(const Stmt& stmt, const CallArgs& args) {
+// The parameters of a macro or caller into the newest scope.
+bool Interpreter::BindParameters(const Stmt& stmt, const CallArgs& args) {
   const size_t count = stmt.parameters.size();
-  if (args.positional.size() > count) {
-    return Fail("TypeError", absl::StrCat("macro ", ReprText(stmt.name), " takes not more than ",
-                                          count, " argument(s)"));
+  const bool is_macro = stmt.kind == StmtKind::kMacro;
+  const std::string shown = is_macro ? ReprText(stmt.name) : "'caller'";
+  const Function& uses = stmt.function;
+  if (args.positional.size() > count && uses.varargs_slot < 0) {
+    Fail("TypeError",
+         absl::StrCat("macro ", shown, " takes not more than ", count, " argument(s)"));
+    return false;
   }
+  const Value rest = MakeDict(arena_);
+  Value caller;
   for (const auto& [name, value] : args.keywords) {
     const auto found = std::find(stmt.parameters.begin(), stmt.parameters.end(), name);
-    if (found == stmt.parameters.end()) {
-      return Fail("TypeError",
-                  absl::StrCat("macro ", ReprText(stmt.name), " takes no keyword argument ",
-                               ReprText(std::string(name))));
-    }
-    if (static_cast<size_t>(found - stmt.parameters.begin()) < args.positional.size()) {
-      return Fail("TypeError",
-                  absl::StrCat("macro ", ReprText(stmt.name), " got multiple values for argument ",
-                               ReprText(std::string(name))));
+    const bool taken =
+        found != stmt.parameters.end() &&
+        static_cast<size_t>(found - stmt.parameters.begin()) >= args.positional.size();
+    if (taken) continue;
+    if (name == "caller" && uses.caller_slot >= 0) {
+      caller = value;
+    } else if (uses.keywords_slot >= 0) {
+      rest.dict->Set(arena_, Value::View(name), value);
+    } else {
+      Fail("TypeError", absl::StrCat("macro ", shown, " takes no keyword argument ",
+                                     ReprText(std::string(name))));
+      return false;
     }
   }
-  const size_t outer_frame = std::exchange(frame_, scopes_.size());
-  scopes_.emplace_back();
-  bool ok = true;
-  for (size_t i = 0; ok && i < count; ++i) {
+  Scope& scope = scopes_.back();
+  if (uses.caller_slot >= 0) {
+    scope.emplace_back("caller", caller.missing() ? Undefined("caller") : caller);
+  }
+  if (uses.keywords_slot >= 0) scope.emplace_back("kwargs", rest);
+  if (uses.varargs_slot >= 0) {
+    std::vector<Value> extra;
+    for (size_t i = count; i < args.positional.size(); ++i) extra.push_back(args.positional[i]);
+    scope.emplace_back("varargs", MakeList(arena_, extra, Kind::kTuple));
+  }
+  for (size_t i = 0; i < count; ++i) {
     Value value = args.Get(i, stmt.parameters[i]);
     const size_t first_default = count - stmt.defaults.size();
     if (value.missing()) {
       value = i >= first_default ? Eval(*stmt.defaults[i - first_default])
                                  : Undefined(stmt.parameters[i]);
     }
-    ok = !value.failed();
+    if (value.failed()) return false;
     scopes_.back().emplace_back(stmt.parameters[i], value);
   }
+  return true;
+}
+
+Value Interpreter::CallMacro(const MacroObject& macro, const CallArgs& args) {
+  if (depth_ >= limits_.depth_max) {
+    return LimitReached("depth", absl::StrCat("nested deeper than ", limits_.depth_max));
+  }
+  // A caller sees the scopes of its call block, not those of the macro that calls it.
+  std::vector<Scope> hidden;
+  const size_t outer_frame = frame_;
+  if (macro.is_caller) {
+    if (scopes_.size() < macro.scope_count) {
+      return Fail("NotImplementedError", "a caller kept after its call block is not supported");
+    }
+    hidden.assign(
+        std::make_move_iterator(scopes_.begin() + static_cast<std::ptrdiff_t>(macro.scope_count)),
+        std::make_move_iterator(scopes_.end()));
+    scopes_.resize(macro.scope_count);
+    frame_ = macro.frame;
+  } else {
+    frame_ = scopes_.size();
+  }
+  const size_t base = scopes_.size();
+  scopes_.emplace_back();
+  ++depth_;
   TextBuilder text;
-  if (ok) ok = RunBody(stmt.body, text) == Flow::kNext;
-  scopes_.resize(frame_);
+  bool ok = BindParameters(*macro.stmt, args);
+  if (ok) ok = RunBody(macro.stmt->body, text) == Flow::kNext;
+  --depth_;
+  scopes_.resize(base);
+  for (Scope& scope : hidden) scopes_.push_back(std::move(scope));
   frame_ = outer_frame;
   return ok ? Finish(arena_, text) : Value::Error();
+}
+
+// loop(items) inside a recursive loop: the loop again, one deeper, in the scopes around it.
+Value Interpreter::CallLoop(const LoopObject& loop, const CallArgs& args) {
+  if (loop.recursive == nullptr) {
+    return Fail("TypeError", "The loop must have the 'recursive' marker to be called recursively.");
+  }
+  const Value items = args.Get(0, "iterable");
+  if (items.missing()) return Fail("TypeError", "loop() takes the items to go over");
+  if (depth_ >= limits_.depth_max) {
+    return LimitReached("depth", absl::StrCat("nested deeper than ", limits_.depth_max));
+  }
+  if (scopes_.size() < loop.scope_count) {
+    return Fail("NotImplementedError", "a loop called after its end is not supported");
+  }
+  std::vector<Scope> hidden(
+      std::make_move_iterator(scopes_.begin() + static_cast<std::ptrdiff_t>(loop.scope_count)),
+      std::make_move_iterator(scopes_.end()));
+  scopes_.resize(loop.scope_count);
+  const size_t outer_frame = std::exchange(frame_, loop.frame);
+  ++depth_;
+  TextBuilder text;
+  const Flow flow = RunLoop(*loop.recursive, items, loop.depth + 1, text);
+  --depth_;
+  frame_ = outer_frame;
+  scopes_.resize(loop.scope_count);
+  for (Scope& scope : hidden) scopes_.push_back(std::move(scope));
+  return flow == Flow::kNext ? Finish(arena_, text) : Value::Error();
+}
+
+Interpreter::Flow Interpreter::RunWith(const Stmt& stmt, TextBuilder& out) {
+  std::vector<Value> values;
+  for (const Expr* e : stmt.exprs) {
+    values.push_back(Eval(*e));
+    if (values.back().failed()) return Flow::kStop;
+  }
+  scopes_.emplace_back();
+  Flow flow = Flow::kNext;
+  for (size_t i = 0; i < values.size(); ++i) {
+    if (!Assign(stmt.targets[i], values[i])) flow = Flow::kStop;
+  }
+  if (flow == Flow::kNext) flow = RunBody(stmt.body, out);
+  scopes_.pop_back();
+  return flow;
+}
+
+Interpreter::Flow Interpreter::RunCallBlock(const Stmt& stmt, TextBuilder& out) {
+  if (stmt.generation) {
+    TextBuilder text;
+    scopes_.emplace_back();
+    const Flow flow = RunBody(stmt.body, text);
+    scopes_.pop_back();
+    if (flow != Flow::kNext) return flow;
+    const size_t begin = CountCodePoints(top_->text());
+    generation_spans_.push_back({begin, begin + CountCodePoints(text.text())});
+    return Print(Finish(arena_, text), out) ? Flow::kNext : Flow::kStop;
+  }
+  MacroObject* const caller = arena_.New<MacroObject>();
+  caller->stmt = &stmt;
+  caller->is_caller = true;
+  caller->frame = frame_;
+  caller->scope_count = scopes_.size();
+  Value value = Value::Of(Kind::kMacro);
+  value.macro = caller;
+  const Value callee = Eval(*stmt.expr->a);
+  CallArgs args;
+  if (callee.failed() || !EvalArguments(*stmt.expr, args)) return Flow::kStop;
+  args.keywords.emplace_back("caller", value);
+  if (callee.undef()) {
+    UndefinedUse(callee);
+    return Flow::kStop;
+  }
+  if (callee.kind != Kind::kMacro) {
+    Fail("NotImplementedError", "a call block of anything but a macro is not supported");
+    return Flow::kStop;
+  }
+  const Value text = CallMacro(*callee.macro, args);
+  return !text.failed() && Print(text, out) ? Flow::kNext : Flow::kStop;
+}
+
+Value Interpreter::ApplyChain(const Expr& filter, const Value& input) {
+  const Value inner = filter.a == nullptr ? input : ApplyChain(*filter.a, input);
+  return inner.failed() ? inner : ApplyFilter(filter, inner);
+}
+
+Interpreter::Flow Interpreter::RunFilterBlock(const Stmt& stmt, TextBuilder& out) {
+  TextBuilder text;
+  scopes_.emplace_back();
+  Flow flow = RunBody(stmt.body, text);
+  const Value value =
+      flow == Flow::kNext ? ApplyChain(*stmt.expr, Finish(arena_, text)) : Value::Error();
+  scopes_.pop_back();
+  if (flow != Flow::kNext) return flow;
+  return !value.failed() && Print(value, out) ? Flow::kNext : Flow::kStop;
 }
 
 bool Interpreter::Print(const Value& value, TextBuilder& out) {

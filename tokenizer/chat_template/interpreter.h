@@ -23,6 +23,10 @@ namespace tessera::tokenizer::jinja {
 
 struct MacroObject {
   const Stmt* stmt = nullptr;
+  // The body of a call block: it runs in the scopes that were there when the block began.
+  bool is_caller = false;
+  size_t frame = 0;
+  size_t scope_count = 0;
 };
 
 struct NamespaceObject {
@@ -35,6 +39,11 @@ struct LoopObject {
   size_t count = 0;
   size_t index = 0;
   int depth = 1;
+  // For loops marked recursive: what loop(items) runs, and in which scopes.
+  const Stmt* recursive = nullptr;
+  size_t frame = 0;
+  size_t scope_count = 0;
+  Value changed;  // what loop.changed saw last
 };
 
 // `text.split` before it is called.
@@ -69,6 +78,7 @@ class Interpreter {
   // The text, or nothing after an error.
   bool Run(TextBuilder& out);
   const std::optional<TemplateError>& error() const { return error_; }
+  const std::vector<GenerationSpan>& generation_spans() const { return generation_spans_; }
 
  private:
   using Scope = std::vector<std::pair<std::string_view, Value>>;
@@ -81,7 +91,14 @@ class Interpreter {
   Flow RunFor(const Stmt& stmt, TextBuilder& out);
   bool FilterItems(const Stmt& stmt, std::vector<Value>& items);
   bool Assign(const Target& target, const Value& value);
-  Value CallMacro(const Stmt& stmt, const CallArgs& args);
+  Value CallMacro(const MacroObject& macro, const CallArgs& args);
+  bool BindParameters(const Stmt& stmt, const CallArgs& args);
+  Flow RunLoop(const Stmt& stmt, const Value& iterable, int depth, TextBuilder& out);
+  Flow RunWith(const Stmt& stmt, TextBuilder& out);
+  Flow RunCallBlock(const Stmt& stmt, TextBuilder& out);
+  Flow RunFilterBlock(const Stmt& stmt, TextBuilder& out);
+  Value CallLoop(const LoopObject& loop, const CallArgs& args);
+  Value ApplyChain(const Expr& filter, const Value& input);
   bool Print(const Value& value, TextBuilder& out);
 
   // Expressions (evaluate.cc)
@@ -107,6 +124,37 @@ class Interpreter {
   // Filters, tests, methods, functions (builtins.cc)
   Value ApplyFilter(const Expr& e, const Value& input);
   Value ApplyTest(const Expr& e, const Value& input);
+  Value RunFilter(std::string_view name, const Value& input, const CallArgs& args);
+  Value RunTest(std::string_view name, const Value& input, const CallArgs& args);
+
+  // Sequences and numbers (filters.cc)
+  Value SequenceFilter(std::string_view name, const Value& input, const CallArgs& args);
+  Value NumberFilter(std::string_view name, const Value& input, const CallArgs& args);
+  Value AttributePath(const Value& item, const Value& path);
+  Value SortKey(const Value& item, const Value& attribute, bool case_sensitive);
+  bool Less(const Value& a, const Value& b, bool& less);
+  bool SortPairs(std::vector<std::pair<Value, Value>>& items, bool reverse);
+  Value Sorted(const Value& input, const Value& attribute, bool case_sensitive, bool reverse);
+  Value DictSorted(const Value& input, const CallArgs& args);
+  Value Selected(std::string_view name, const Value& input, const CallArgs& args);
+  Value Mapped(const Value& input, const CallArgs& args);
+  Value Grouped(const Value& input, const CallArgs& args);
+  Value Batched(std::string_view name, const Value& input, const CallArgs& args);
+  Value ToInt(const Value& input, const CallArgs& args);
+
+  // Text (text_filters.cc)
+  Value TextFilter(std::string_view name, const Value& input, const CallArgs& args);
+  Value MoreTextMethod(std::string_view name, const Value& text, const CallArgs& args);
+  Value SearchMethod(std::string_view name, const Value& text, const Value& wanted,
+                     const CallArgs& args);
+  Value Changed(const Value& source, std::string_view text, bool markup);
+  Value Escaped(const Value& value, bool again);
+  Value SplitLines(const Value& text, bool keep_ends);
+  Value Indented(const Value& text, const CallArgs& args);
+  Value Truncated(const Value& text, const CallArgs& args);
+  Value Padded(const Value& text, const CallArgs& args, int side, int64_t otherwise);
+  static bool IsCase(std::string_view text, bool upper);
+
   Value CallMethod(const MethodObject& method, const CallArgs& args);
   Value CallTextMethod(const MethodObject& method, const CallArgs& args);
   Value CallDictMethod(const MethodObject& method, const CallArgs& args);
@@ -146,8 +194,10 @@ class Interpreter {
   int line_ = 0;
   size_t output_bytes_ = 0;
   DictObject* context_ = nullptr;
-  std::vector<Scope> scopes_;  // scopes_[0] is the module's
-  size_t frame_ = 0;           // first scope of the running macro; 0 at the top
+  std::vector<Scope> scopes_;         // scopes_[0] is the module's
+  size_t frame_ = 0;                  // first scope of the running macro; 0 at the top
+  const TextBuilder* top_ = nullptr;  // what Run writes to
+  std::vector<GenerationSpan> generation_spans_;
   std::optional<TemplateError> error_;
 };
 

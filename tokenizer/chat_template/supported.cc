@@ -1,11 +1,99 @@
 #include "tokenizer/chat_template/supported.h"
 
+#include <algorithm>
+
 #include "absl/strings/str_cat.h"
 #include "tokenizer/chat_template/interpreter.h"
 #include "tokenizer/chat_template/text_format.h"
 
 namespace tessera::tokenizer::jinja {
 namespace {
+
+using Names = std::set<std::string>;
+
+template <typename Visit>
+void ForEachName(const Expr* e, const Visit& visit) {
+  if (e == nullptr) return;
+  if (e->kind == ExprKind::kName) visit(e->name);
+  ForEachName(e->a, visit);
+  ForEachName(e->b, visit);
+  ForEachName(e->c, visit);
+  for (const Expr* item : e->items) ForEachName(item, visit);
+  for (const auto& [name, value] : e->keywords) ForEachName(value, visit);
+  ForEachName(e->star_args, visit);
+  ForEachName(e->star_keywords, visit);
+}
+
+template <typename Visit>
+void ForEachTarget(const Target& t, const Visit& visit) {
+  if (t.kind != Target::Kind::kTuple) return visit(t);
+  for (const Target& item : t.items) ForEachTarget(item, visit);
+}
+
+// Which of `names` a body reads before it stores them, walking as Jinja walks.
+class UndeclaredFinder {
+ public:
+  explicit UndeclaredFinder(Names names) : names_(std::move(names)) {}
+  void Walk(const Body& body) {
+    for (const Stmt* s : body) Walk(*s);
+  }
+  bool Found(const std::string& name) const { return found_.count(name) != 0; }
+
+ private:
+  void Load(const Expr* e) {
+    ForEachName(e, [this](const std::string& name) {
+      if (names_.count(name) != 0) found_.insert(name);
+    });
+  }
+  void Store(const Target& target) {
+    ForEachTarget(target, [this](const Target& t) {
+      if (t.kind == Target::Kind::kName) names_.erase(t.name);
+    });
+  }
+  void Parameters(const Stmt& s) {
+    for (const std::string& name : s.parameters) names_.erase(name);
+    for (const Expr* e : s.defaults) Load(e);
+  }
+  void Walk(const Stmt& s) {
+    switch (s.kind) {
+      case StmtKind::kBlock:
+        return;
+      case StmtKind::kFor:
+        Store(s.targets[0]);
+        Load(s.expr);
+        Walk(s.body);
+        Walk(s.orelse);
+        return Load(s.condition);
+      case StmtKind::kIf:
+        Load(s.expr);
+        Walk(s.body);
+        for (const Stmt* elif : s.elifs) Walk(*elif);
+        return Walk(s.orelse);
+      case StmtKind::kFilterBlock:
+        Walk(s.body);
+        return Load(s.expr);
+      case StmtKind::kMacro:
+        Parameters(s);
+        return Walk(s.body);
+      case StmtKind::kCallBlock:
+        Load(s.expr);
+        Parameters(s);
+        return Walk(s.body);
+      case StmtKind::kSet:
+      case StmtKind::kNeedsLoader:
+        for (const Target& t : s.targets) Store(t);
+        return Load(s.expr);
+      default:
+        for (const Target& t : s.targets) Store(t);
+        for (const Expr* e : s.exprs) Load(e);
+        Load(s.expr);
+        return Walk(s.body);
+    }
+  }
+
+  Names names_;
+  Names found_;
+};
 
 TemplateError Refuse(const std::string& what, int line, int column) {
   return {.type = "NotImplementedError",
@@ -25,7 +113,7 @@ std::optional<TemplateError> CheckExpr(const Expr& e) {
     return Refuse(absl::StrCat("the test ", ReprText(e.name)), e.line, e.column);
   }
   if (e.kind == ExprKind::kName) {
-    for (const char* name : {"caller", "varargs", "kwargs", "cycler", "joiner", "lipsum", "self"}) {
+    for (const char* name : {"cycler", "joiner", "lipsum", "self"}) {
       if (e.name == name)
         return Refuse(absl::StrCat("the name ", ReprText(e.name)), e.line, e.column);
     }
@@ -35,22 +123,8 @@ std::optional<TemplateError> CheckExpr(const Expr& e) {
 
 std::optional<TemplateError> CheckStmt(const Stmt& s) {
   switch (s.kind) {
-    case StmtKind::kWith:
-      return Refuse("with", s.line, s.column);
-    case StmtKind::kFilterBlock:
-      return Refuse("a filter block", s.line, s.column);
     case StmtKind::kBlock:
       return Refuse("block", s.line, s.column);
-    case StmtKind::kNeedsLoader:
-      return Refuse("a tag that loads another template", s.line, s.column);
-    case StmtKind::kCallBlock:
-      return Refuse(s.generation ? "generation" : "a call block", s.line, s.column);
-    case StmtKind::kSetBlock:
-      if (s.expr != nullptr) return Refuse("a set block with a filter", s.line, s.column);
-      return std::nullopt;
-    case StmtKind::kFor:
-      if (s.recursive) return Refuse("a recursive loop", s.line, s.column);
-      return std::nullopt;
     default:
       return std::nullopt;
   }
@@ -80,6 +154,22 @@ void AddTargets(const Target& target, std::set<std::string>& names) {
 
 }  // namespace
 
+void MarkSpecialNames(Tree& tree) {
+  for (Stmt& s : tree.stmts) {
+    if (s.kind != StmtKind::kMacro && s.kind != StmtKind::kCallBlock) continue;
+    UndeclaredFinder finder({"caller", "kwargs", "varargs"});
+    finder.Walk(s.body);
+    const auto free = [&](const char* name) {
+      const bool parameter =
+          std::find(s.parameters.begin(), s.parameters.end(), name) != s.parameters.end();
+      return finder.Found(name) && !parameter ? 0 : -1;
+    };
+    s.function.caller_slot = free("caller");
+    s.function.keywords_slot = free("kwargs");
+    s.function.varargs_slot = free("varargs");
+  }
+}
+
 std::optional<TemplateError> FindUnsupported(const Tree& tree) {
   for (const Expr& e : tree.exprs) {
     if (auto error = CheckExpr(e)) return error;
@@ -91,7 +181,7 @@ std::optional<TemplateError> FindUnsupported(const Tree& tree) {
 }
 
 std::set<std::string> ContextNames(const Tree& tree) {
-  std::set<std::string> read, own = {"loop"};
+  std::set<std::string> read, own = {"loop", "caller", "kwargs", "varargs"};
   for (const Expr& e : tree.exprs) {
     if (e.kind == ExprKind::kName && FindBuiltin(e.name) == nullptr) read.insert(e.name);
   }

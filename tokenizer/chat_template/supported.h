@@ -14,6 +14,9 @@ namespace tessera::tokenizer::jinja {
 // template is compiled, and never rendered wrong. Python's own error for names that nobody knows.
 std::optional<TemplateError> FindUnsupported(const Tree& tree);
 
+// Notes for each macro whether it reads `caller`, `kwargs` and `varargs` (slots of 0, else -1).
+void MarkSpecialNames(Tree& tree);
+
 // Names that are read and that the template does not set itself, built-in functions left out.
 std::set<std::string> ContextNames(const Tree& tree);
 
