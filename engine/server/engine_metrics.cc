@@ -60,6 +60,7 @@ enum Row : size_t {
 const std::vector<double> kStepBuckets = {.0001, .0002, .0005, .001, .002, .003, .005, .0075, .01,
                                           .015,  .02,   .03,   .05,  .1,   .2,   .5,   1,     5};
 
+// Long because it is the table of metrics, a row each.
 std::vector<MetricRow> Table(const ModelFacts& model) {
   const auto counter = MetricType::kCounter;
   const auto gauge = MetricType::kGauge;

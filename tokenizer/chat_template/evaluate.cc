@@ -50,6 +50,7 @@ Value Interpreter::Eval(const Expr& e) {
   return value;
 }
 
+// Long because it has one case a kind of expression.
 Value Interpreter::EvalInner(const Expr& e) {
   switch (e.kind) {
     case ExprKind::kConst:
