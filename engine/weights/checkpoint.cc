@@ -8,7 +8,6 @@
 
 #include "engine/core/check.h"
 #include "engine/weights/concat.h"
-#include "engine/weights/json_text.h"
 #include "engine/weights/matrix_reader.h"
 #include "engine/weights/quantization_config.h"
 #include "engine/weights/tensor_table.h"
@@ -230,12 +229,7 @@ absl::StatusOr<std::unique_ptr<Checkpoint>> Checkpoint::Open(const std::string& 
   auto config = LoadModelConfig(model_dir);
   if (!config.ok()) return config.status();
   state->config = *std::move(config);
-  auto text = ReadTextFile(model_dir + "/config.json", kConfigBytesMax);
-  if (!text.ok()) return text.status();
-  auto hf_quant = ReadTextFile(model_dir + "/hf_quant_config.json", kConfigBytesMax);
-  if (!hf_quant.ok() && !absl::IsNotFound(hf_quant.status())) return hf_quant.status();
-  auto quantization =
-      QuantizationConfig::Parse(*text, hf_quant.ok() ? std::string_view(*hf_quant) : "");
+  auto quantization = QuantizationConfig::Load(model_dir);
   if (!quantization.ok()) return quantization.status();
   state->quantization = *std::move(quantization);
   auto table = TensorTable::Open(model_dir);

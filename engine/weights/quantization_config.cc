@@ -391,6 +391,15 @@ absl::StatusOr<std::unique_ptr<QuantizationConfig>> QuantizationConfig::Parse(
   return ModelOpt::Read(*quantization, "hf_quant_config.json: quantization.");
 }
 
+absl::StatusOr<std::unique_ptr<QuantizationConfig>> QuantizationConfig::Load(
+    const std::string& model_dir) {
+  auto config = ReadTextFile(model_dir + "/config.json", kConfigBytesMax);
+  if (!config.ok()) return config.status();
+  auto hf_quant = ReadTextFile(model_dir + "/hf_quant_config.json", kConfigBytesMax);
+  if (!hf_quant.ok() && !absl::IsNotFound(hf_quant.status())) return hf_quant.status();
+  return Parse(*config, hf_quant.ok() ? std::string_view(*hf_quant) : "");
+}
+
 uint64_t StoredMatrixBytes(const ModuleFormat& format, uint64_t rows, uint64_t cols) {
   const uint64_t groups =
       format.group_size == 0 ? 1 : (cols + format.group_size - 1) / format.group_size;

@@ -48,6 +48,8 @@ class QuantizationConfig {
   // empty, and is used when config.json says nothing. Unknown methods are kUnimplemented by name.
   static absl::StatusOr<std::unique_ptr<QuantizationConfig>> Parse(std::string_view config_json,
                                                                    std::string_view hf_quant_json);
+  // The same from the two files of a model directory.
+  static absl::StatusOr<std::unique_ptr<QuantizationConfig>> Load(const std::string& model_dir);
   virtual ~QuantizationConfig() = default;
 
   // The format of the module at `path` ("backbone.layers.3.mixer.q_proj"). A leading "backbone." or
