@@ -1,9 +1,11 @@
 // tessera: one command line for trying every part.
 
 #include "CLI/CLI.hpp"
+#include "services/cli/commands/inspect/inspect_command.h"
 #include "services/cli/commands/model/bench_command.h"
 #include "services/cli/commands/model/model_commands.h"
 #include "services/cli/commands/parse/parse_command.h"
+#include "services/cli/commands/plan/plan_command.h"
 #include "services/cli/commands/render/render_command.h"
 
 int main(int argc, char** argv) {
@@ -11,8 +13,10 @@ int main(int argc, char** argv) {
   app.set_version_flag("--version", "tessera 0.1.0");
   app.require_subcommand(1);
   int exit_status = 0;
+  tessera::cli::AddInspectCommand(app, exit_status);
   tessera::cli::AddModelCommands(app, exit_status);
   tessera::cli::AddParseCommand(app, exit_status);
+  tessera::cli::AddPlanCommand(app, exit_status);
   tessera::cli::AddRenderCommand(app, exit_status);
   CLI::App* const bench = app.add_subcommand("bench", "measure");
   bench->require_subcommand(1);
