@@ -54,6 +54,7 @@ bool Interpreter::Items(const Value& value, std::vector<Value>& items) {
     case Kind::kList:
     case Kind::kTuple:
       items.assign(value.list->items, value.list->items + value.list->count);
+      if (value.list->of == ListOf::kGenerator) value.list->count = 0;  // walked once
       break;
     case Kind::kDict:
       for (size_t i = 0; i < value.dict->count; ++i) items.push_back(value.dict->entries[i].key);
@@ -101,7 +102,12 @@ Value Interpreter::RunFilter(std::string_view name, const Value& input, const Ca
   for (const auto group :
        {&Interpreter::SequenceFilter, &Interpreter::NumberFilter, &Interpreter::TextFilter}) {
     const Value value = (this->*group)(name, input, args);
-    if (!value.missing()) return value;
+    if (value.missing()) continue;
+    static constexpr std::string_view kGenerators[] = {"map",        "select",     "reject",
+                                                       "selectattr", "rejectattr", "batch",
+                                                       "slice",      "unique",     "reverse"};
+    if (value.kind == Kind::kList && OneOf(kGenerators, name)) value.list->of = ListOf::kGenerator;
+    return value;
   }
   if (name == "default" || name == "d") {
     const Value other = args.Get(0, "default_value");
@@ -117,20 +123,27 @@ Value Interpreter::RunFilter(std::string_view name, const Value& input, const Ca
     return text;
   }
   if (name == "items") {
-    if (input.undef()) return MakeList(arena_, {});
-    if (input.kind != Kind::kDict)
+    if (!input.undef() && input.kind != Kind::kDict) {
       return Fail("TypeError", "Can only get item pairs from a mapping.");
-    return CallDictMethod({input, "items"}, {});
+    }
+    const Value pairs = input.undef() ? MakeList(arena_, {}) : CallDictMethod({input, "items"}, {});
+    if (!pairs.failed()) pairs.list->of = ListOf::kGenerator;
+    return pairs;
   }
   if (name == "length" || name == "count") {
     if (input.undef()) return Value::Int(0);
     if (input.str()) return Value::Int(static_cast<int64_t>(CountCodePoints(input.text())));
-    if (input.sequence()) return Value::Int(static_cast<int64_t>(input.list->count));
+    if (input.sequence() && input.list->of != ListOf::kGenerator) {
+      return Value::Int(static_cast<int64_t>(input.list->count));
+    }
     if (input.kind == Kind::kDict) return Value::Int(static_cast<int64_t>(input.dict->count));
     return Fail("TypeError", absl::StrCat("object of type '", TypeName(input), "' has no len()"));
   }
   if (name == "join") return Join(input, args);
   if (name == "list" || name == "first" || name == "last") {
+    if (name == "last" && input.kind == Kind::kList && input.list->of == ListOf::kGenerator) {
+      return Fail("TypeError", "'generator' object is not reversible");
+    }
     std::vector<Value> items;
     if (!Items(input, items)) return Value::Error();
     if (name == "list") return MakeList(arena_, items);
@@ -171,8 +184,11 @@ Value Interpreter::RunTest(std::string_view name, const Value& input, const Call
   if (name == "float") return Value::Bool(input.kind == Kind::kFloat);
   if (name == "number") return Value::Bool(input.number());
   if (name == "sequence" || name == "iterable") {
-    return Value::Bool(input.str() || input.sequence() || input.kind == Kind::kDict ||
-                       input.undef());
+    const bool plain =
+        input.sequence() && (input.list->of == ListOf::kItems || input.list->of == ListOf::kRange);
+    return Value::Bool(input.str() || plain || (name == "iterable" && input.sequence()) ||
+                       input.kind == Kind::kDict || (input.undef() && name == "iterable") ||
+                       (input.undef() && name == "sequence"));
   }
   if (name == "odd" || name == "even") {
     const Value rest = Arithmetic(Op::kMod, input, Value::Int(2));
@@ -257,7 +273,12 @@ Value Interpreter::CallDictMethod(const MethodObject& method, const CallArgs& ar
                                             : entry.value);
   }
   if (!Step(static_cast<int64_t>(items.size()))) return Value::Error();
-  return MakeList(arena_, items);
+  const Value view = MakeList(arena_, items);
+  view.list->of = ListOf::kView;
+  view.list->shown = method.name == "items"  ? "dict_items"
+                     : method.name == "keys" ? "dict_keys"
+                                             : "dict_values";
+  return view;
 }
 
 Value Interpreter::Strip(const Value& text, const CallArgs& args, bool left, bool right) {
@@ -363,7 +384,15 @@ Value Interpreter::CallTextMethod(const MethodObject& method, const CallArgs& ar
   if (name == "strip") return Strip(text, args, true, true);
   if (name == "lstrip") return Strip(text, args, true, false);
   if (name == "rstrip") return Strip(text, args, false, true);
-  if (name == "replace") return Replace(text, args);
+  if (name == "replace") {
+    CallArgs safe = args;
+    for (Value& value : safe.positional) {
+      if (text.markup() && value.str()) value = Escaped(value, false);
+    }
+    Value replaced = Replace(text, safe);
+    if (text.markup() && replaced.str()) replaced.flags |= kMarkup;
+    return replaced;
+  }
   if (name == "startswith" || name == "endswith") {
     const Value wanted = args.Get(0, "prefix");
     const Value from = args.Get(1, "start");
@@ -421,14 +450,29 @@ Value Interpreter::Range(const CallArgs& args) {
     items.push_back(Value::Int(i));
   }
   if (!Step(static_cast<int64_t>(items.size()))) return Value::Error();
-  return MakeList(arena_, items);
+  const Value range = MakeList(arena_, items);
+  range.list->of = ListOf::kRange;
+  range.list->shown = arena_.Copy(
+      bounds[2] == 1 ? absl::StrCat("range(", bounds[0], ", ", bounds[1], ")")
+                     : absl::StrCat("range(", bounds[0], ", ", bounds[1], ", ", bounds[2], ")"));
+  return range;
 }
 
 Value Interpreter::StrftimeNow(const CallArgs& args) {
   const Value format = args.Get(0, "format");
   if (!format.str()) return Fail("TypeError", "strftime_now() takes a format");
   const absl::Time time = absl::FromCivil(clock_.now, absl::UTCTimeZone());
-  const std::string_view text = format.text();
+  // Python's datetime.now() has no zone, and this clock no microseconds.
+  std::string plain;
+  for (size_t i = 0; i < format.text().size(); ++i) {
+    const char c = format.text()[i];
+    const char next = c == '%' && i + 1 < format.text().size() ? format.text()[i + 1] : 0;
+    if (next == 'f') plain += "000000";
+    if (next != 'f' && next != 'z' && next != 'Z') plain.push_back(c);
+    if (next == '%') plain.push_back(c);
+    i += next == 'f' || next == 'z' || next == 'Z' || next == '%';
+  }
+  const std::string_view text = plain;
   return Value::View(arena_.Copy(
       absl::FormatTime(absl::string_view(text.data(), text.size()), time, absl::UTCTimeZone())));
 }

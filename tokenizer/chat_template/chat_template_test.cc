@@ -178,6 +178,19 @@ TEST(ChatTemplate, FiltersOverSequencesWorkAsInPython) {
             "TypeError: '<' not supported between instances of 'str' and 'int'");
 }
 
+TEST(ChatTemplate, GeneratorsAndViewsAreNoLists) {
+  const Json context = Json::parse(R"({"l":[1,2],"d":{"a":1,"pop":2}})");
+  EXPECT_EQ(
+      Render("{{ 'T' if l | select('gt', 5) else 'F' }}{{ d.items() }}{{ range(2) }}", context),
+      "Tdict_items([('a', 1), ('pop', 2)])range(0, 2)");
+  EXPECT_EQ(Render("{% set g = l | map('string') %}{{ g | join }}{{ g | join }}", context), "12");
+  EXPECT_EQ(Render("{{ l | map('string') | length }}", context),
+            "TypeError: object of type 'generator' has no len()");
+  EXPECT_EQ(Render("[{{ d.keys()[0] }}{{ d.pop }}]{{ d['pop'] }}", context), "[]2");
+  EXPECT_EQ(Render("{{ l.append(3) }}", context),
+            "SecurityError: access to attribute 'append' of 'list' object is unsafe.");
+}
+
 TEST(ChatTemplate, HostileTemplatesEndInANamedErrorSoon) {
   const std::string nested_list =
       "{% set ns = namespace(x=[]) %}{% for i in range(99999) %}{% set ns.x = [ns.x] %}{% endfor "

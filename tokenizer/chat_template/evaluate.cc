@@ -28,6 +28,10 @@ Value Interpreter::Undefined(std::string_view name) {
 Value Interpreter::UndefinedUse(const Value& value) {
   const UndefinedObject& object = *value.undefined;
   const std::string name = ReprText(object.name.text());
+  if (object.security) {
+    return Fail("SecurityError", absl::StrCat("access to attribute ", name, " of '",
+                                              TypeName(object.owner), "' object is unsafe."));
+  }
   if (object.owner.missing()) {
     return Fail("UndefinedError", absl::StrCat(name, " is undefined"));
   }
@@ -226,7 +230,8 @@ Value Interpreter::Add(const Value& a, const Value& b) {
     text.Append(markup ? Escaped(b, false) : b);
     return Finish(arena_, text, markup);
   }
-  if (a.kind == b.kind && a.sequence()) {
+  if (a.kind == b.kind && a.sequence() && a.list->of == ListOf::kItems &&
+      b.list->of == ListOf::kItems) {
     std::vector<Value> items(a.list->items, a.list->items + a.list->count);
     items.insert(items.end(), b.list->items, b.list->items + b.list->count);
     if (!Step(static_cast<int64_t>(items.size()))) return Value::Error();
@@ -325,6 +330,22 @@ Value Interpreter::EvalBinary(const Expr& e) {
     for (int64_t i = 0; i < times; ++i) builder.Append(text);
     return Finish(arena_, builder, text.markup());
   }
+  if (e.op == Op::kMul && ((a.sequence() && b.small_int()) || (b.sequence() && a.small_int()))) {
+    const Value& list = a.sequence() ? a : b;
+    const int64_t times = std::max<int64_t>(0, a.sequence() ? b.integer : a.integer);
+    if (list.list->of != ListOf::kItems) return Arithmetic(e.op, a, b);
+    if (list.list->count != 0 &&
+        (times > limits_.steps_max ||
+         !arena_.CanTake(list.list->count * sizeof(Value) * static_cast<size_t>(times)))) {
+      return LimitReached("value_bytes", "a repeated list is too long");
+    }
+    std::vector<Value> items;
+    for (int64_t i = 0; i < times; ++i) {
+      if (!Step(static_cast<int64_t>(list.list->count))) return Value::Error();
+      items.insert(items.end(), list.list->items, list.list->items + list.list->count);
+    }
+    return MakeList(arena_, items, list.kind);
+  }
   if (e.op == Op::kMod && a.str()) {
     return Fail("NotImplementedError", "formatting with % is not supported");
   }
@@ -381,7 +402,15 @@ std::optional<bool> Interpreter::Compare(Op op, const Value& a, const Value& b) 
     UndefinedUse(a.undef() ? a : b);
     return std::nullopt;
   }
-  if (a.str() && b.str()) {
+  const bool lists = a.kind == b.kind && a.sequence() && a.list->of == ListOf::kItems &&
+                     b.list->of == ListOf::kItems;
+  if (lists && !Equal(a, b)) {
+    bool less = false;
+    if (!Less(a, b, less)) return std::nullopt;
+    order = less ? -1 : 1;
+  } else if (lists) {
+    order = 0;
+  } else if (a.str() && b.str()) {
     order = a.text().compare(b.text());
   } else if (a.number() && b.number()) {
     if (a.kind == Kind::kFloat || b.kind == Kind::kFloat) {
@@ -446,13 +475,14 @@ Value Interpreter::LoopAttribute(const LoopObject& loop, std::string_view name) 
 
 Value Interpreter::Attribute(const Value& owner, std::string_view name) {
   static constexpr std::string_view kTextMethods[] = {
-      "split",        "strip",     "lstrip",  "rstrip",   "startswith",   "endswith",
-      "upper",        "lower",     "replace", "title",    "capitalize",   "isdigit",
-      "isdecimal",    "isnumeric", "isalpha", "isspace",  "isalnum",      "isascii",
-      "isidentifier", "islower",   "isupper", "swapcase", "casefold",     "splitlines",
-      "center",       "ljust",     "rjust",   "zfill",    "join",         "find",
-      "rfind",        "index",     "rindex",  "count",    "removeprefix", "removesuffix",
-      "partition",    "rpartition"};
+      "split",        "strip",      "lstrip",    "rstrip",   "startswith",   "endswith",
+      "upper",        "lower",      "replace",   "title",    "capitalize",   "isdigit",
+      "isdecimal",    "isnumeric",  "isalpha",   "isspace",  "isalnum",      "isascii",
+      "isidentifier", "islower",    "isupper",   "swapcase", "casefold",     "splitlines",
+      "center",       "ljust",      "rjust",     "zfill",    "join",         "find",
+      "rfind",        "index",      "rindex",    "count",    "removeprefix", "removesuffix",
+      "partition",    "rpartition", "rsplit",    "format",   "format_map",   "encode",
+      "expandtabs",   "translate",  "maketrans", "istitle",  "isprintable"};
   static constexpr std::string_view kDictMethods[] = {"items", "keys", "values", "get", "copy"};
   const auto method = [&](auto& names) {
     return std::find(std::begin(names), std::end(names), name) != std::end(names);
@@ -466,6 +496,19 @@ Value Interpreter::Attribute(const Value& owner, std::string_view name) {
     Value value = Value::Of(Kind::kMethod);
     value.method = object;
     return value;
+  }
+  // What the sandbox forbids: methods that change a value, and Python's insides.
+  static constexpr std::string_view kDictChanges[] = {"pop", "popitem", "clear", "update",
+                                                      "setdefault"};
+  static constexpr std::string_view kListChanges[] = {"append", "clear",   "extend", "insert",
+                                                      "pop",    "reverse", "remove", "sort"};
+  if ((owner.kind == Kind::kDict && method(kDictChanges)) ||
+      (owner.kind == Kind::kList && owner.list->of == ListOf::kItems && method(kListChanges)) ||
+      name == "__class__") {
+    Value forbidden = Undefined(name);
+    forbidden.undefined->owner = owner;
+    forbidden.undefined->security = true;
+    return forbidden;
   }
   if (owner.kind == Kind::kDict) {
     if (const Value* found = owner.dict->FindText(name)) return *found;
@@ -499,7 +542,10 @@ Value Interpreter::Item(const Value& owner, const Value& key) {
       if (const Value* found = owner.dict->Find(key)) return *found;
     }
   }
-  if (key.small_int() && (owner.sequence() || owner.str())) {
+  const bool indexed =
+      owner.str() ||
+      (owner.sequence() && (owner.list->of == ListOf::kItems || owner.list->of == ListOf::kRange));
+  if (key.small_int() && indexed) {
     const auto count =
         static_cast<int64_t>(owner.str() ? CountCodePoints(owner.text()) : owner.list->count);
     const int64_t index = key.integer < 0 ? key.integer + count : key.integer;
@@ -528,7 +574,8 @@ Value Interpreter::EvalSlice(const Value& owner, const Expr& slice) {
                   "slice indices must be integers or None or have an __index__ method");
     }
   }
-  if (!owner.str() && !owner.sequence()) {
+  const bool sliced = owner.str() || (owner.sequence() && owner.list->of == ListOf::kItems);
+  if (!sliced) {
     return Fail("TypeError", absl::StrCat("'", TypeName(owner), "' object is not subscriptable"));
   }
   const auto count =

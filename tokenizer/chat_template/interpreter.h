@@ -147,6 +147,7 @@ class Interpreter {
   Value MoreTextMethod(std::string_view name, const Value& text, const CallArgs& args);
   Value SearchMethod(std::string_view name, const Value& text, const Value& wanted,
                      const CallArgs& args);
+  Value SplitRight(const Value& text, const CallArgs& args);
   Value Changed(const Value& source, std::string_view text, bool markup);
   Value Escaped(const Value& value, bool again);
   Value SplitLines(const Value& text, bool keep_ends);

@@ -73,7 +73,10 @@ const char* Interpreter::TypeName(const Value& value) {
     case Kind::kStr:
       return "str";
     case Kind::kList:
-      return "list";
+      return value.list->of == ListOf::kGenerator ? "generator"
+             : value.list->of == ListOf::kRange   ? "range"
+             : value.list->of == ListOf::kView    ? "dict_view"
+                                                  : "list";
     case Kind::kTuple:
       return "tuple";
     case Kind::kDict:
@@ -114,7 +117,15 @@ void Interpreter::AppendRepr(const Value& value, TextBuilder& out, int depth) {
     LimitReached("depth", "a value is nested too deeply to be printed");
     return;
   }
+  if (value.sequence() && value.list->of == ListOf::kGenerator) {
+    Fail("NotImplementedError", "printing a generator is not supported; use |list or |join");
+    return;
+  }
+  if (value.sequence() && value.list->of == ListOf::kRange)
+    return out.Append(value.list->shown, false);
+  const bool view = value.sequence() && value.list->of == ListOf::kView;
   const auto list = [&](const char* open, const char* close) {
+    if (view) out.Append(absl::StrCat(std::string(value.list->shown), "("), false);
     out.Append(open, false);
     for (size_t i = 0; i < value.list->count; ++i) {
       if (i > 0) out.Append(", ", false);
@@ -122,6 +133,7 @@ void Interpreter::AppendRepr(const Value& value, TextBuilder& out, int depth) {
     }
     if (value.kind == Kind::kTuple && value.list->count == 1) out.Append(",", false);
     out.Append(close, false);
+    if (view) out.Append(")", false);
   };
   switch (value.kind) {
     case Kind::kNone:
@@ -134,7 +146,10 @@ void Interpreter::AppendRepr(const Value& value, TextBuilder& out, int depth) {
     case Kind::kFloat:
       return out.Append(FloatText(value.real), false);
     case Kind::kStr:
-      return out.Append(ReprText(value.text()), value.origin() != 0);
+      if (value.markup()) out.Append("Markup(", false);
+      out.Append(ReprText(value.text()), value.origin() != 0);
+      if (value.markup()) out.Append(")", false);
+      return;
     case Kind::kList:
       return list("[", "]");
     case Kind::kTuple:
@@ -188,6 +203,11 @@ bool Interpreter::AppendJson(const Value& value, TextBuilder& out, int indent, i
       return true;
     case Kind::kList:
     case Kind::kTuple: {
+      if (value.list->of != ListOf::kItems) {
+        Fail("TypeError",
+             absl::StrCat("Object of type ", TypeName(value), " is not JSON serializable"));
+        return false;
+      }
       out.Append("[", false);
       for (size_t i = 0; i < value.list->count; ++i) {
         if (i > 0) out.Append(between, false);

@@ -286,6 +286,14 @@ Value Interpreter::MoreTextMethod(std::string_view name, const Value& text, cons
     }
     return Finish(arena_, out, text.markup());
   }
+  if (name == "rsplit") return SplitRight(text, args);
+  for (const char* known : {"format", "format_map", "encode", "expandtabs", "translate",
+                            "maketrans", "istitle", "isprintable"}) {
+    if (name == known) {
+      return Fail("NotImplementedError",
+                  absl::StrCat("the method str.", known, " is not supported"));
+    }
+  }
   static constexpr std::string_view kSearch[] = {"find",         "rfind",     "index",
                                                  "rindex",       "count",     "removeprefix",
                                                  "removesuffix", "partition", "rpartition"};
@@ -294,6 +302,29 @@ Value Interpreter::MoreTextMethod(std::string_view name, const Value& text, cons
     return Fail("TypeError", absl::StrCat("must be str, not ", TypeName(first)));
   }
   return SearchMethod(name, text, first, args);
+}
+
+Value Interpreter::SplitRight(const Value& text, const CallArgs& args) {
+  const Value separator = args.Get(0, "sep");
+  const Value most = args.Get(1, "maxsplit");
+  if (!separator.str()) {
+    return Fail("NotImplementedError", "rsplit without a separator is not supported");
+  }
+  if (separator.bytes == 0) return Fail("ValueError", "empty separator");
+  const std::string_view chars = text.text();
+  std::vector<Value> parts;
+  size_t end = chars.size();
+  for (int64_t left = most.small_int() ? most.integer : -1; left != 0; --left) {
+    if (end < separator.bytes) break;
+    const size_t found = chars.rfind(separator.text(), end - separator.bytes);
+    if (found == std::string_view::npos) break;
+    if (!Step()) return Value::Error();
+    parts.push_back(Substring(arena_, text, found + separator.bytes, end));
+    end = found;
+  }
+  parts.push_back(Substring(arena_, text, 0, end));
+  std::reverse(parts.begin(), parts.end());
+  return MakeList(arena_, parts);
 }
 
 bool Interpreter::IsCase(std::string_view text, bool upper) {

@@ -333,7 +333,7 @@ bool Truth(const Value& v) {
       return v.bytes != 0;
     case Kind::kList:
     case Kind::kTuple:
-      return v.list->count != 0;
+      return v.list->count != 0 || v.list->of == ListOf::kGenerator;
     case Kind::kDict:
       return v.dict->count != 0;
     case Kind::kRange:

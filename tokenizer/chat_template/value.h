@@ -252,10 +252,20 @@ class Arena {
   size_t growing_next_ = 0;
 };
 
+// What Python would hold where this engine holds a list of items.
+enum class ListOf : uint8_t {
+  kItems,      // a list or a tuple
+  kView,       // dict_items, dict_keys, dict_values: no index, printed with its name
+  kRange,      // printed as range(a, b)
+  kGenerator,  // always true, without length or index, empty after one walk
+};
+
 struct ListObject {
   Value* items = nullptr;
   size_t count = 0;
-  bool group = false;  // a tuple of the groupby filter: fields grouper and list
+  ListOf of = ListOf::kItems;
+  std::string_view shown;  // kView: the type's name; kRange: the whole text
+  bool group = false;      // a tuple of the groupby filter: fields grouper and list
 };
 
 struct DictEntry {
