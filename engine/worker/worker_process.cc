@@ -10,6 +10,7 @@
 #include <iostream>
 #include <nlohmann/json.hpp>
 
+#include "absl/synchronization/mutex.h"
 #include "engine/core/clock.h"
 #include "engine/ipc/worker_server.h"
 #include "engine/worker/step_runner.h"
@@ -109,6 +110,8 @@ int RunWorkerProcess(int argc, char** argv, const std::string& device, const Mod
     return 2;
   }
   ::signal(SIGPIPE, SIG_IGN);
+  // Debian's Abseil checks every lock for deadlocks under a global lock unless told not to.
+  absl::SetMutexDeadlockDetectionMode(absl::OnDeadlockCycle::kIgnore);
   // The signal comes for a parent that ends from now on; one that has ended shows in getppid.
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (options.parent != 0 && ::getppid() != options.parent) {
