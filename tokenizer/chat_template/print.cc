@@ -171,6 +171,7 @@ void Interpreter::AppendRepr(const Value& value, TextBuilder& out, int depth) {
   }
 }
 
+// Long because it has one case a kind of value.
 bool Interpreter::AppendJson(const Value& value, TextBuilder& out, int indent, int level) {
   if (!Step()) return false;
   if (level > kReprDepthMax) {
