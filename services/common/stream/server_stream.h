@@ -302,10 +302,25 @@ class ServerStream final : private grpc::ServerWriteReactor<Response>,
   void CloseAsCancelled() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     if (!outcome_.reader_cut) {
       outcome_.cancelled = true;
-      if (!closing_) outcome_.status = absl::CancelledError("the caller has gone");
+      if (!closing_) {
+        outcome_.status = DeadlinePassed()
+                              ? absl::DeadlineExceededError("the caller's deadline has passed")
+                              : absl::CancelledError("the caller has gone");
+      }
     }
     closing_ = true;
     DropQueue();
+  }
+
+  bool DeadlinePassed() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    if (context_ == nullptr) return false;
+    // The wire rounds deadlines up (by 100 ms in 30 s), so the caller's reset comes before our own
+    // clock says so. The difference shows in counters only.
+    constexpr int64_t kSlackMs = 120;
+    const gpr_timespec deadline = context_->raw_deadline();
+    const gpr_timespec soon =
+        gpr_time_add(gpr_now(deadline.clock_type), gpr_time_from_millis(kSlackMs, GPR_TIMESPAN));
+    return gpr_time_cmp(deadline, soon) <= 0;
   }
 
   void OnDone() override ABSL_LOCKS_EXCLUDED(mutex_) {

@@ -409,6 +409,8 @@ TEST_F(StreamTest, TheDeadlineEndsBothSides) {
   ASSERT_TRUE(seen.done.WaitForNotificationWithTimeout(kPatience));
   EXPECT_EQ(seen.status.code(), absl::StatusCode::kDeadlineExceeded);
   EXPECT_TRUE(cancelled.WaitForNotificationWithTimeout(kPatience));
+  ASSERT_TRUE(server_done_.WaitForNotificationWithTimeout(kPatience));
+  EXPECT_EQ(outcome_.status.code(), absl::StatusCode::kDeadlineExceeded);
 }
 
 TEST_F(StreamTest, ContextTravelsFromHopToHop) {
