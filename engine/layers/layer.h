@@ -9,6 +9,7 @@
 #include "engine/device/cpu/thread_pool.h"
 #include "engine/kernels/common/cpu_level.h"
 #include "engine/kernels/matmul/matmul.h"
+#include "engine/kernels/vector/vector.h"
 
 namespace tessera::engine {
 
@@ -57,6 +58,16 @@ inline void MatMulPart(const StepContext& step, int thread, const PackedMatrix& 
   if (part.begin == part.end || rows == 0) return;
   MatMul(step.level, w, part.begin, part.end,
          {x, x_stride, rows, y, y_stride, add, step.scratch[thread]});
+}
+
+// y[rows, w.rows] = relu(x w^T)^2 over this thread's part: the first half of every MLP and expert.
+inline void MatMulRelu2Part(const StepContext& step, int thread, const PackedMatrix& w,
+                            const float* x, size_t x_stride, uint32_t rows, float* y) {
+  MatMulPart(step, thread, w, x, x_stride, rows, y, w.rows);
+  const ThreadPool::Range part = step.pool->Part(w.rows, kMatMulRowBlock, thread);
+  for (uint32_t r = 0; r < rows; ++r) {
+    Relu2(step.level, y + size_t{r} * w.rows + part.begin, part.end - part.begin);
+  }
 }
 
 }  // namespace tessera::engine

@@ -1,6 +1,5 @@
 #include "engine/layers/mlp_layer.h"
 
-#include "engine/kernels/vector/vector.h"
 #include "engine/layers/packing.h"
 
 namespace tessera::engine {
@@ -13,13 +12,8 @@ MlpLayer::MlpLayer(const Checkpoint& checkpoint, uint32_t layer, const LayerLimi
 }
 
 void MlpLayer::Forward(const StepContext& step, const float* x, float* residual) {
-  step.pool->Run([&](int thread) {
-    MatMulPart(step, thread, up_, x, up_.cols, step.rows, wide_, up_.rows);
-    const ThreadPool::Range part = step.pool->Part(up_.rows, kMatMulRowBlock, thread);
-    for (uint32_t r = 0; r < step.rows; ++r) {
-      Relu2(step.level, wide_ + size_t{r} * up_.rows + part.begin, part.end - part.begin);
-    }
-  });
+  step.pool->Run(
+      [&](int thread) { MatMulRelu2Part(step, thread, up_, x, up_.cols, step.rows, wide_); });
   step.pool->Run([&](int thread) {
     MatMulPart(step, thread, down_, wide_, up_.rows, step.rows, residual, up_.cols, /*add=*/true);
   });

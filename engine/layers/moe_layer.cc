@@ -89,12 +89,7 @@ void MoeLayer::Forward(const StepContext& step, const float* x, float* residual)
   step.pool->Run([&](int thread) {
     MatMulPart(step, thread, router_, x, hidden, step.rows, logits_, router_.rows);
     if (latent) MatMulPart(step, thread, latent_down_, x, hidden, step.rows, latent_, inner_);
-    if (!shared) return;
-    MatMulPart(step, thread, shared_up_, x, hidden, step.rows, shared_, shared_up_.rows);
-    const ThreadPool::Range part = step.pool->Part(shared_up_.rows, kMatMulRowBlock, thread);
-    for (uint32_t r = 0; r < step.rows; ++r) {
-      Relu2(step.level, shared_ + size_t{r} * shared_up_.rows + part.begin, part.end - part.begin);
-    }
+    if (shared) MatMulRelu2Part(step, thread, shared_up_, x, hidden, step.rows, shared_);
   });
   Route(step);
   const float* const input = latent ? latent_ : x;
@@ -108,14 +103,8 @@ void MoeLayer::Forward(const StepContext& step, const float* x, float* residual)
       const uint32_t begin = expert_begin_[e];
       const uint32_t count = expert_begin_[e + 1] - begin;
       if (count == 0) continue;
-      float* const wide = wide_ + size_t{begin} * config_.expert_width;
-      MatMulPart(step, thread, up_[e], gathered_ + size_t{begin} * inner_, inner_, count, wide,
-                 config_.expert_width);
-      const ThreadPool::Range part = step.pool->Part(up_[e].rows, kMatMulRowBlock, thread);
-      for (uint32_t i = 0; i < count; ++i) {
-        Relu2(step.level, wide + size_t{i} * config_.expert_width + part.begin,
-              part.end - part.begin);
-      }
+      MatMulRelu2Part(step, thread, up_[e], gathered_ + size_t{begin} * inner_, inner_, count,
+                      wide_ + size_t{begin} * config_.expert_width);
     }
   });
   step.pool->Run([&](int thread) {

@@ -222,19 +222,26 @@ absl::Status MatrixReader::ReadIntPlain(const std::string& path, const ModuleFor
   out.format = WeightFormat::kInt8;
   out.data = (*weight)->data;
   out.row_bytes = out.cols;
+  const uint32_t group_size = format.group_size == 0 ? out.cols : format.group_size;
+  return ReadScale(path, format, *groups, group_size, hint, out);
+}
+
+absl::Status MatrixReader::ReadScale(const std::string& path, const ModuleFormat& format,
+                                     uint64_t groups, uint32_t group_size, std::string_view hint,
+                                     WeightMatrix& out) {
   if (format.per_tensor) {
     auto scale = TakeScalar(path + ".weight_scale", hint);
     if (!scale.ok()) return scale.status();
     out.global_scale = *scale;
     return absl::OkStatus();
   }
-  std::vector<std::vector<uint64_t>> shapes = {{out.rows, *groups}};
-  if (*groups == 1) shapes.push_back({out.rows});
+  std::vector<std::vector<uint64_t>> shapes = {{out.rows, groups}};
+  if (groups == 1) shapes.push_back({out.rows});
   auto scale = Take(path + ".weight_scale", kFloats, shapes, hint);
   if (!scale.ok()) return scale.status();
   out.scale_format = FloatScale((*scale)->dtype);
   out.scales = Aligned(**scale);
-  out.group_size = format.group_size == 0 ? out.cols : format.group_size;
+  out.group_size = group_size;
   return absl::OkStatus();
 }
 
@@ -246,18 +253,7 @@ absl::Status MatrixReader::ReadFp8(const std::string& path, const ModuleFormat& 
   out.format = WeightFormat::kFp8E4m3;
   out.data = (*weight)->data;
   out.row_bytes = out.cols;
-  if (format.per_tensor) {
-    auto scale = TakeScalar(path + ".weight_scale", hint);
-    if (!scale.ok()) return scale.status();
-    out.global_scale = *scale;
-    return absl::OkStatus();
-  }
-  auto scale = Take(path + ".weight_scale", kFloats, {{out.rows, 1}, {out.rows}}, hint);
-  if (!scale.ok()) return scale.status();
-  out.scale_format = FloatScale((*scale)->dtype);
-  out.scales = Aligned(**scale);
-  out.group_size = out.cols;
-  return absl::OkStatus();
+  return ReadScale(path, format, /*groups=*/1, out.cols, hint, out);
 }
 
 absl::Status MatrixReader::ReadNvfp4(const std::string& path, const ModuleFormat& format,

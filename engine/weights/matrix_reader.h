@@ -45,6 +45,9 @@ class MatrixReader {
   absl::Status ReadPacked(const std::string& path, const ModuleFormat& format, WeightMatrix& out);
   absl::Status ReadIntPlain(const std::string& path, const ModuleFormat& format, WeightMatrix& out);
   absl::Status ReadFp8(const std::string& path, const ModuleFormat& format, WeightMatrix& out);
+  // The scale of a weight that is stored plainly: one for the tensor, or [rows, groups].
+  absl::Status ReadScale(const std::string& path, const ModuleFormat& format, uint64_t groups,
+                         uint32_t group_size, std::string_view hint, WeightMatrix& out);
   absl::Status ReadNvfp4(const std::string& path, const ModuleFormat& format, WeightMatrix& out);
   const std::byte* Aligned(const StoredTensor& tensor);
   std::string MissingHint(const std::string& path, const ModuleFormat& format) const;

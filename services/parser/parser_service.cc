@@ -7,11 +7,10 @@
 #include "services/common/call_context.h"
 #include "services/common/field_error.h"
 #include "services/common/status_map.h"
+#include "services/common/stream/client_call.h"
 #include "services/common/stream/server_stream.h"
 #include "services/common/stream/unary.h"
-#include "services/parser/chat_session.h"
 #include "services/parser/formats/format_registry.h"
-#include "services/parser/relay.h"
 
 namespace tessera::parser {
 namespace {
@@ -19,6 +18,7 @@ namespace {
 using services::CallContext;
 using services::Flow;
 using services::InvalidField;
+using services::PendingCall;
 using services::PushResult;
 
 constexpr std::string_view kPeer = "tokenizer";
@@ -44,7 +44,7 @@ struct ChatRelay {
   absl::Mutex mutex;
   std::unique_ptr<ChatSession> session ABSL_GUARDED_BY(mutex);
   std::shared_ptr<services::ServerStream<v1::ChatStreamResponse>> stream;
-  CallBelow below;
+  PendingCall below;
 
   Flow OnMessage(tokenizer::v1::GenerateResponse& message) ABSL_LOCKS_EXCLUDED(mutex) {
     PushResult pushed = PushResult::kOk;
@@ -107,7 +107,7 @@ bool MergeTextDeltas(v1::ChatStreamResponse& last, v1::ChatStreamResponse& next)
 // One raw completion: events pass through as they are.
 struct CompleteRelay {
   std::shared_ptr<services::ServerStream<v1::CompleteStreamResponse>> stream;
-  CallBelow below;
+  PendingCall below;
   bool sent_any = false;  // used by the call below only
 
   Flow OnMessage(tokenizer::v1::GenerateResponse& message) {
@@ -127,7 +127,7 @@ struct ChatReply {
   absl::Status failure ABSL_GUARDED_BY(mutex);
   std::shared_ptr<services::ServerReply> reply;
   v1::ChatResponse* response = nullptr;
-  CallBelow below;
+  PendingCall below;
 
   Flow OnMessage(tokenizer::v1::GenerateResponse& message) ABSL_LOCKS_EXCLUDED(mutex) {
     bool cancel = false;
@@ -218,6 +218,20 @@ absl::StatusOr<ModelFacts> ParserService::Facts() const {
   return *facts_;
 }
 
+absl::StatusOr<ParserService::Prepared> ParserService::Prepare(const v1::ChatOptions& options,
+                                                               ChatSession::Form form,
+                                                               const std::string& request_id) {
+  const absl::StatusOr<ModelFacts> facts = Facts();
+  if (!facts.ok()) return facts.status();
+  absl::StatusOr<ChatPlan> plan = PlanChat(options, *facts);
+  if (!plan.ok()) return plan.status();
+  absl::StatusOr<std::unique_ptr<ChatSession>> session =
+      ChatSession::Create(*plan, form, ids_.NextNumber());
+  if (!session.ok()) return session.status();
+  plan->generate.set_request_id(request_id);
+  return Prepared{*std::move(session), std::move(plan->generate)};
+}
+
 grpc::ServerWriteReactor<v1::ChatStreamResponse>* ParserService::ChatStream(
     grpc::CallbackServerContext* context, const v1::ChatStreamRequest* request) {
   auto relay = std::make_shared<ChatRelay>();
@@ -243,26 +257,18 @@ grpc::ServerWriteReactor<v1::ChatStreamResponse>* ParserService::ChatStream(
            },
        .merge = MergeTextDeltas});
 
-  const absl::StatusOr<ModelFacts> facts = Facts();
-  absl::StatusOr<ChatPlan> plan =
-      facts.ok() ? PlanChat(request->options(), *facts) : absl::StatusOr<ChatPlan>(facts.status());
-  if (!plan.ok()) {
-    relay->stream->Finish(plan.status());
-    return relay->stream->reactor();
-  }
-  absl::StatusOr<std::unique_ptr<ChatSession>> session =
-      ChatSession::Create(*plan, ChatSession::Form::kStream, ids_.NextNumber());
-  if (!session.ok()) {
-    relay->stream->Finish(session.status());
+  absl::StatusOr<Prepared> prepared =
+      Prepare(request->options(), ChatSession::Form::kStream, call.request_id);
+  if (!prepared.ok()) {
+    relay->stream->Finish(prepared.status());
     return relay->stream->reactor();
   }
   {
     absl::MutexLock lock(&relay->mutex);
-    relay->session = *std::move(session);
+    relay->session = std::move(prepared->session);
   }
-  plan->generate.set_request_id(call.request_id);
   relay->below.Set(tokenizer_.Generate(
-      call, std::move(plan->generate),
+      call, std::move(prepared->generate),
       {.on_message =
            [relay](tokenizer::v1::GenerateResponse& message) { return relay->OnMessage(message); },
        .on_done = [relay](const absl::Status& status) { relay->OnDone(status); }}));
@@ -275,28 +281,24 @@ grpc::ServerUnaryReactor* ParserService::Chat(grpc::CallbackServerContext* conte
   const CallContext call =
       services::ReadCallContext(*context, request->options().request_id(), ids_);
   const CallRecord record{"Chat", call.request_id, clock_.Monotonic()};
-  const absl::StatusOr<ModelFacts> facts = Facts();
-  absl::StatusOr<ChatPlan> plan =
-      facts.ok() ? PlanChat(request->options(), *facts) : absl::StatusOr<ChatPlan>(facts.status());
-  absl::StatusOr<std::unique_ptr<ChatSession>> session =
-      plan.ok() ? ChatSession::Create(*plan, ChatSession::Form::kWhole, ids_.NextNumber())
-                : absl::StatusOr<std::unique_ptr<ChatSession>>(plan.status());
-  if (!session.ok()) {
-    metrics_.CallEnded(record.method, session.status(), clock_.Monotonic() - record.began);
-    LogEnd(log_, record, session.status(), clock_.Monotonic() - record.began);
-    return services::Reply(context, session.status());
+  absl::StatusOr<Prepared> prepared =
+      Prepare(request->options(), ChatSession::Form::kWhole, call.request_id);
+  if (!prepared.ok()) {
+    const absl::Duration took = clock_.Monotonic() - record.began;
+    metrics_.CallEnded(record.method, prepared.status(), took);
+    LogEnd(log_, record, prepared.status(), took);
+    return services::Reply(context, prepared.status());
   }
   auto state = std::make_shared<ChatReply>();
   state->response = response;
   {
     absl::MutexLock lock(&state->mutex);
-    state->session = *std::move(session);
+    state->session = std::move(prepared->session);
   }
   metrics_.StreamOpened();
   state->reply = services::ServerReply::Start({.on_cancel = [state] { state->below.Cancel(); }});
-  plan->generate.set_request_id(call.request_id);
   state->below.Set(tokenizer_.Generate(
-      call, std::move(plan->generate),
+      call, std::move(prepared->generate),
       {.on_message =
            [state](tokenizer::v1::GenerateResponse& message) { return state->OnMessage(message); },
        .on_done =
@@ -413,7 +415,7 @@ grpc::ServerUnaryReactor* ParserService::GetModelInfo(grpc::CallbackServerContex
                                                       const v1::GetModelInfoRequest*,
                                                       v1::GetModelInfoResponse* response) {
   const CallContext call = services::ReadCallContext(*context, "", ids_);
-  auto below = std::make_shared<CallBelow>();
+  auto below = std::make_shared<PendingCall>();
   auto reply = services::ServerReply::Start({.on_cancel = [below] { below->Cancel(); }});
   below->Set(tokenizer_.GetModelInfo(
       call, [this, reply, response](absl::StatusOr<tokenizer::v1::GetModelInfoResponse> info) {

@@ -14,6 +14,7 @@
 #include "services/common/log.h"
 #include "services/common/request_id.h"
 #include "services/parser/chat_request.h"
+#include "services/parser/chat_session.h"
 #include "services/parser/parser_metrics.h"
 #include "tessera/parser/v1/parser.grpc.pb.h"
 
@@ -63,6 +64,13 @@ class ParserService final : public v1::ParserService::CallbackService {
   void TakeModelInfo(const tokenizer::v1::GetModelInfoResponse& info);
   // kUnavailable until the tokenizer has told.
   absl::StatusOr<ModelFacts> Facts() const;
+  // A chat request checked, ready to be asked below.
+  struct Prepared {
+    std::unique_ptr<ChatSession> session;
+    tokenizer::v1::GenerateRequest generate;
+  };
+  absl::StatusOr<Prepared> Prepare(const v1::ChatOptions& options, ChatSession::Form form,
+                                   const std::string& request_id);
   absl::StatusOr<ParsedMessage> ParseText(const std::string& text, ParserOptions options);
 
   const FormatFlags flags_;

@@ -56,19 +56,9 @@ enum class Op : uint8_t {
   kNotIn,  // kCompare
 };
 
-// A variable: a slot of the activation `hops` functions further out.
-struct SlotRef {
-  int hops = 0;
-  int slot = -1;
-};
-
-struct FilterSpec;
-struct TestSpec;
-
 struct Expr {
   ExprKind kind = ExprKind::kConst;
   Op op = Op::kAdd;
-  bool parameter = false;  // a name whose slot always has a value
   int line = 0;
   int column = 0;
   int depth = 1;
@@ -82,23 +72,6 @@ struct Expr {
   std::vector<std::pair<std::string, Expr*>> keywords;
   Expr* star_args = nullptr;
   Expr* star_keywords = nullptr;
-  SlotRef slot;
-  const FilterSpec* filter = nullptr;  // null: unknown, fails when it runs
-  const TestSpec* test = nullptr;
-};
-
-// What happens to the slots of a frame when it is entered.
-struct SlotLoad {
-  enum class From : uint8_t { kUndefined, kContext, kAlias };
-  int slot = 0;
-  From from = From::kUndefined;
-  int name_index = 0;  // kContext: into Tree::context_names
-  SlotRef alias;
-};
-
-struct Frame {
-  std::vector<SlotLoad> loads;
-  std::vector<int> slots;  // all slots of the frame, set to missing when it is left
 };
 
 enum class StmtKind : uint8_t {
@@ -127,22 +100,10 @@ struct Target {
   std::string name;
   std::string attribute;
   std::vector<Target> items;
-  SlotRef slot;
-  bool exported = false;  // a set at the top level: blocks see it
 };
 
 struct Stmt;
 using Body = std::vector<Stmt*>;
-
-// The code of a macro, of a caller or of a recursive loop: it has slots of its own.
-struct Function {
-  int slot_count = 0;
-  int depth = 0;                    // functions around it
-  std::vector<int> argument_slots;  // -1 for a caller slot that is absent
-  int caller_slot = -1;
-  int keywords_slot = -1;
-  int varargs_slot = -1;
-};
 
 struct Stmt {
   StmtKind kind = StmtKind::kOutput;
@@ -160,19 +121,12 @@ struct Stmt {
   std::vector<Stmt*> elifs;
   std::string name;  // macro, block
   std::vector<std::string> parameters;
-  std::vector<SlotRef> unused;
   std::vector<Expr*> defaults;  // of the last parameters
-  bool scoped = false;
-  bool required = false;
-  // Filled by the resolver:
-  Frame frame;  // body
-  Frame else_frame;
-  Frame test_frame;
-  Target test_target;  // the loop target in the slots of the condition
-  int loop_slot = -1;
-  SlotRef slot;  // macro name
-  bool exported = false;
-  Function function;
+  // Macros and call blocks: which of the names that a call fills in the body uses
+  // (MarkSpecialNames).
+  bool uses_caller = false;
+  bool uses_keywords = false;
+  bool uses_varargs = false;
 };
 
 struct Tree {
@@ -180,12 +134,7 @@ struct Tree {
   std::deque<Stmt> stmts;
   Arena constants{ChatTemplate::kSourceBytesMax * 64};
   Body body;
-  Frame frame;
-  Function root;
-  int self_slot = -1;
-  std::vector<std::string> context_names;
-  std::vector<Stmt*> blocks;
-  bool has_generation = false;
+  std::vector<Stmt*> blocks;  // named blocks, so that none comes twice
 };
 
 }  // namespace tessera::tokenizer::jinja

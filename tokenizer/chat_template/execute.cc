@@ -265,8 +265,7 @@ bool Interpreter::BindParameters(const Stmt& stmt, const CallArgs& args) {
   const size_t count = stmt.parameters.size();
   const bool is_macro = stmt.kind == StmtKind::kMacro;
   const std::string shown = is_macro ? ReprText(stmt.name) : "'caller'";
-  const Function& uses = stmt.function;
-  if (args.positional.size() > count && uses.varargs_slot < 0) {
+  if (args.positional.size() > count && !stmt.uses_varargs) {
     Fail("TypeError",
          absl::StrCat("macro ", shown, " takes not more than ", count, " argument(s)"));
     return false;
@@ -279,9 +278,9 @@ bool Interpreter::BindParameters(const Stmt& stmt, const CallArgs& args) {
         found != stmt.parameters.end() &&
         static_cast<size_t>(found - stmt.parameters.begin()) >= args.positional.size();
     if (taken) continue;
-    if (name == "caller" && uses.caller_slot >= 0) {
+    if (name == "caller" && stmt.uses_caller) {
       caller = value;
-    } else if (uses.keywords_slot >= 0) {
+    } else if (stmt.uses_keywords) {
       rest.dict->Set(arena_, Value::View(name), value);
     } else {
       Fail("TypeError", absl::StrCat("macro ", shown, " takes no keyword argument ",
@@ -290,11 +289,11 @@ bool Interpreter::BindParameters(const Stmt& stmt, const CallArgs& args) {
     }
   }
   Scope& scope = scopes_.back();
-  if (uses.caller_slot >= 0) {
+  if (stmt.uses_caller) {
     scope.emplace_back("caller", caller.missing() ? Undefined("caller") : caller);
   }
-  if (uses.keywords_slot >= 0) scope.emplace_back("kwargs", rest);
-  if (uses.varargs_slot >= 0) {
+  if (stmt.uses_keywords) scope.emplace_back("kwargs", rest);
+  if (stmt.uses_varargs) {
     std::vector<Value> extra;
     for (size_t i = count; i < args.positional.size(); ++i) extra.push_back(args.positional[i]);
     scope.emplace_back("varargs", MakeList(arena_, extra, Kind::kTuple));

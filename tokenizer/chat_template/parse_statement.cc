@@ -347,7 +347,6 @@ Stmt* Parser::ParseGeneration() {
   static const EndTags kEnd = {"endgeneration"};
   Stmt* s = NewStmt(StmtKind::kCallBlock, Next());
   s->generation = true;
-  tree_.has_generation = true;
   const int outer_loops = std::exchange(loops_, 0);
   ParseBlock(s->body, kEnd, true);
   loops_ = outer_loops;
@@ -386,8 +385,8 @@ Stmt* Parser::ParseNamedBlock() {
   Stmt* s = NewStmt(StmtKind::kBlock, Next());
   s->name = current().text;
   if (!ExpectKind(TokenKind::kName, "name")) return nullptr;
-  s->scoped = SkipName("scoped");
-  s->required = SkipName("required");
+  SkipName("scoped");
+  SkipName("required");
   if (current().IsOp("-")) {
     Fail(
         "Block names in Jinja have to be valid Python identifiers and may not contain hyphens, "

@@ -162,11 +162,11 @@ void MarkSpecialNames(Tree& tree) {
     const auto free = [&](const char* name) {
       const bool parameter =
           std::find(s.parameters.begin(), s.parameters.end(), name) != s.parameters.end();
-      return finder.Found(name) && !parameter ? 0 : -1;
+      return finder.Found(name) && !parameter;
     };
-    s.function.caller_slot = free("caller");
-    s.function.keywords_slot = free("kwargs");
-    s.function.varargs_slot = free("varargs");
+    s.uses_caller = free("caller");
+    s.uses_keywords = free("kwargs");
+    s.uses_varargs = free("varargs");
   }
 }
 

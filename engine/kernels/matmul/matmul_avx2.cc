@@ -7,16 +7,13 @@
 
 #include <algorithm>
 
+#include "engine/kernels/common/avx2_sum.h"
 #include "engine/kernels/matmul/matmul.h"
 
 namespace tessera::engine::internal {
 namespace {
 
-inline float HorizontalSum(__m256 v) {
-  __m128 sum = _mm_add_ps(_mm256_castps256_ps128(v), _mm256_extractf128_ps(v, 1));
-  sum = _mm_add_ps(sum, _mm_movehl_ps(sum, sum));
-  return _mm_cvtss_f32(_mm_add_ss(sum, _mm_movehdup_ps(sum)));
-}
+using avx2::HorizontalSum;
 
 // Eight elements from column c (a multiple of 8), without scale.
 inline __m256 LoadF32(const std::byte* row, uint32_t c) {

@@ -5,14 +5,10 @@
 #include <algorithm>
 #include <cmath>
 
+#include "engine/kernels/common/avx2_sum.h"
+
 namespace tessera::engine::avx2 {
 namespace {
-
-inline float HorizontalSum(__m256 v) {
-  __m128 sum = _mm_add_ps(_mm256_castps256_ps128(v), _mm256_extractf128_ps(v, 1));
-  sum = _mm_add_ps(sum, _mm_movehl_ps(sum, sum));
-  return _mm_cvtss_f32(_mm_add_ss(sum, _mm_movehdup_ps(sum)));
-}
 
 // exp(x) for |x| clamped to 87: x = n ln2 + r with |r| <= ln2 / 2, then a Taylor polynomial of
 // degree 7 in r (its remainder, r^8 / 8! / e^r < 8e-9, is below half an ulp), times 2^n.
