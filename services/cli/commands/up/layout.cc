@@ -18,7 +18,7 @@ absl::StatusOr<fs::path> OwnFolder() {
 }
 
 std::vector<fs::path> SearchFolders(const fs::path& bin_dir) {
-  std::vector<fs::path> folders = {bin_dir};
+  std::vector<fs::path> folders;
   std::ifstream arguments("/proc/self/cmdline", std::ios::binary);
   std::string called;
   std::getline(arguments, called, '\0');
@@ -28,6 +28,7 @@ std::vector<fs::path> SearchFolders(const fs::path& bin_dir) {
     const fs::path path = fs::absolute(called, error);
     if (!error) folders.push_back(path.lexically_normal().parent_path());
   }
+  folders.push_back(bin_dir);
   return folders;
 }
 

@@ -14,8 +14,8 @@ inline constexpr char kDemoModel[] = "deploy/demo_model";
 // The folder of this program, symbolic links resolved. Errors: kInternal.
 absl::StatusOr<std::filesystem::path> OwnFolder();
 
-// Folders from which the demo model may be looked for: `bin_dir`, and the folder by which this
-// program was called (in a build that is a path through links, which the resolved one is not).
+// Folders from which the demo model may be looked for: the one by which this program was called (in
+// a build that is a path through links, and `bin_dir` lies elsewhere), then `bin_dir`.
 std::vector<std::filesystem::path> SearchFolders(const std::filesystem::path& bin_dir);
 
 // The demo model in the first of `folders`, or of the folders above it, that has one.
