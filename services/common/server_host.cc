@@ -195,7 +195,7 @@ absl::StatusOr<std::unique_ptr<grpc::Server>> ServerHost::Listen(
 absl::Status ServerHost::Start() {
   grpc::reflection::InitProtoReflectionServerBuilderPlugin();
   absl::StatusOr<std::unique_ptr<grpc::Server>> server =
-      Listen("--listen", options_.listen, services_, address_);
+      Listen(options_.listen_flag, options_.listen, services_, address_);
   if (!server.ok()) return server.status();
   server_ = *std::move(server);
   if (!options_.admin_listen.empty()) {
@@ -275,6 +275,7 @@ void ServerHost::Drain(absl::Duration limit, int signal_fd) {
   ABSL_RAW_CHECK(pipe(done_pipe) == 0, "a pipe");
   // Shutdown blocks until the last call has ended, while this thread listens for a second signal.
   std::thread shutdown([&] {
+    if (drain_too_) drain_too_(limit);
     if (server_ != nullptr) server_->Shutdown(deadline);
     if (admin_server_ != nullptr) admin_server_->Shutdown(deadline);
     const char byte = 0;

@@ -6,6 +6,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -78,6 +79,9 @@ class ServerHost final {
 
   // Called once when the drain begins, before new calls are refused: stop admitting.
   void OnDrain(std::function<void()> hook) { on_drain_ = std::move(hook); }
+  // A door besides gRPC: waits up to `limit` for what came in there. Called once while the drain
+  // goes on, on a thread of its own, before the gRPC calls are waited for.
+  void DrainToo(std::function<void(absl::Duration limit)> drain) { drain_too_ = std::move(drain); }
   // Called once when the drain is over, after the last call has ended.
   void OnStopped(std::function<void()> hook) { on_stopped_ = std::move(hook); }
 
@@ -123,6 +127,7 @@ class ServerHost final {
   std::string admin_address_;
   std::string metrics_address_;
   std::function<void()> on_drain_;
+  std::function<void(absl::Duration)> drain_too_;
   std::function<void()> on_stopped_;
   int stop_pipe_[2] = {-1, -1};  // RequestStop writes the exit code, Run reads it
 };

@@ -35,7 +35,7 @@ absl::Status WithFlag(std::string_view flag, const absl::Status& status) {
 
 void AddServerFlags(CLI::App& app, ServerOptions& options) {
   if (!options.listen.empty()) {
-    app.add_option("--listen", options.listen, "gRPC address, HOST:PORT or unix:PATH")
+    app.add_option(options.listen_flag, options.listen, "gRPC address, HOST:PORT or unix:PATH")
         ->capture_default_str();
   }
   if (!options.admin_listen.empty()) {
@@ -55,7 +55,7 @@ void AddServerFlags(CLI::App& app, ServerOptions& options) {
 }
 
 absl::Status ValidateServerOptions(const ServerOptions& options) {
-  absl::Status status = CheckAddress("--listen", options.listen, /*may_be_empty=*/false);
+  absl::Status status = CheckAddress(options.listen_flag, options.listen, /*may_be_empty=*/false);
   status.Update(CheckAddress("--admin-listen", options.admin_listen, /*may_be_empty=*/true));
   status.Update(CheckAddress("--metrics-listen", options.metrics_listen, /*may_be_empty=*/true,
                              /*may_be_unix=*/false));

@@ -16,7 +16,8 @@ namespace tessera::services {
 // for metrics) unix:PATH, which costs a fifth less time a message than TCP on one machine.
 struct ServerOptions {
   std::string listen;
-  std::string admin_listen;  // empty: no admin port
+  std::string listen_flag = "--listen";  // what sets `listen`, as errors name it
+  std::string admin_listen;              // empty: no admin port
   std::string metrics_listen;
   std::string log_level = "info";
   std::string log_format = "json";
@@ -24,8 +25,9 @@ struct ServerOptions {
   TlsFiles tls;
 };
 
-// Adds --listen, --metrics-listen, --log-level, --log-format, --drain-timeout-s, and
-// --admin-listen if `options` names an admin port. The values in `options` are the defaults.
+// Adds --log-level, --log-format, --drain-timeout-s, and, for each address that `options` names,
+// its flag: listen_flag, --metrics-listen, --admin-listen. The values in `options` are the
+// defaults.
 void AddServerFlags(CLI::App& app, ServerOptions& options);
 
 // Errors: kInvalidArgument naming the flag.
