@@ -234,9 +234,8 @@ void ChainSession::OnDied(size_t child, int wait_status, const RestartDecision& 
                      absl::ToInt64Milliseconds(decision.delay), " ms"));
     return;
   }
-  Say(absl::StrCat(name(child), " ", EndWords(wait_status), "; that was failure ",
-                   decision.quick_failures, " in a row, the limit is ",
-                   parts_.restart.quick_failures_max, ": giving up and stopping everything"));
+  Say(absl::StrCat(name(child), " ", EndWords(wait_status), "; ", decision.quick_failures,
+                   " failures in a row: giving up and stopping everything"));
   exit_status_ = services::kExitFailure;
   stopping_ = true;
   group_.Stop();

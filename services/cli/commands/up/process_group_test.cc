@@ -156,7 +156,7 @@ TEST_F(ProcessGroupTest, GivesUpAfterTheLimitOfQuickFailures) {
                      "; echo up; while :; do sleep 0.01; done")},
        {.restart = {.delay_min = absl::Milliseconds(1),
                     .delay_max = absl::Milliseconds(4),
-                    .quick_failures_max = 3}});
+                    .quick_failures_max = 4}});
   StartThen([this] {
     group_->MarkStarted();
     ::kill(group_->pid(0), SIGTERM);
@@ -172,7 +172,7 @@ TEST_F(ProcessGroupTest, GivesUpAfterTheLimitOfQuickFailures) {
 TEST_F(ProcessGroupTest, AChildThatServedWellStartsThePausesOver) {
   const RestartLimits limits = {.delay_min = absl::Milliseconds(1),
                                 .served_well = absl::ZeroDuration(),
-                                .quick_failures_max = 1};
+                                .quick_failures_max = 2};
   Make({Polite("a")}, {.restart = limits});
   StartThen([this] {
     group_->MarkStarted();

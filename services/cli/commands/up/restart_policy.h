@@ -10,7 +10,7 @@ struct RestartLimits {
   absl::Duration delay_max = absl::Seconds(5);
   // A child that served for this long failed for a new reason: the pauses start over.
   absl::Duration served_well = absl::Seconds(10);
-  // Failures in a row, none of them after serving well, before we give up.
+  // This many failures in a row, none of them after serving well, and we give up.
   int quick_failures_max = 10;
 };
 

@@ -75,7 +75,8 @@ void PrintJson(const Facts& facts, const ChainPorts& ports) {
 
 void PrintTable(const Facts& facts, const ChainPorts& ports) {
   const auto row = [](const char* what, const std::string& address, const char* note) {
-    std::printf("  %-12s %-32s %s\n", what, address.c_str(), note);
+    const int width = *note == '\0' ? 0 : 32;  // no spaces at the end
+    std::printf("  %-12s %-*s%s\n", what, width, address.c_str(), note);
   };
   std::printf("\n%s is served\n\n", facts.model.c_str());
   if (ports.gateway) {
