@@ -1,6 +1,7 @@
 // tessera: one command line for trying every part.
 
 #include "CLI/CLI.hpp"
+#include "services/cli/commands/chat/chat_command.h"
 #include "services/cli/commands/inspect/inspect_command.h"
 #include "services/cli/commands/model/bench_command.h"
 #include "services/cli/commands/model/model_commands.h"
@@ -14,6 +15,7 @@ int main(int argc, char** argv) {
   app.set_version_flag("--version", "tessera 0.1.0");
   app.require_subcommand(1);
   int exit_status = 0;
+  tessera::cli::AddChatCommand(app, exit_status);
   tessera::cli::AddInspectCommand(app, exit_status);
   tessera::cli::AddModelCommands(app, exit_status);
   tessera::cli::AddParseCommand(app, exit_status);
