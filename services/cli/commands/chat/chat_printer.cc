@@ -13,10 +13,6 @@ constexpr std::string_view kCyan = "\x1b[36m";
 constexpr std::string_view kPlainAgain = "\x1b[0m";
 constexpr std::string_view kBlank = " \t\r\n";
 
-double Seconds(const google::protobuf::Duration& duration) {
-  return static_cast<double>(duration.seconds()) + 1e-9 * duration.nanos();
-}
-
 std::string_view ReasonName(parser::v1::FinishReason reason) {
   switch (reason) {
     case parser::v1::FINISH_REASON_STOP:
@@ -128,8 +124,8 @@ void ChatPrinter::AppendVisible(std::string_view text, std::string& out) const {
   }
 }
 
-std::string StatsLine(const parser::v1::ChatFinished& finished, parser::v1::FinishReason reason) {
-  const parser::v1::Usage& usage = finished.usage();
+std::string StatsLine(const parser::v1::Usage& usage, const AnswerPace& pace,
+                      parser::v1::FinishReason reason) {
   const uint32_t tokens = usage.completion_tokens();
   std::string line = absl::StrCat("prompt ", usage.prompt_tokens(), " tokens");
   if (usage.cached_prompt_tokens() > 0) {
@@ -139,15 +135,13 @@ std::string StatsLine(const parser::v1::ChatFinished& finished, parser::v1::Fini
   if (usage.reasoning_tokens() > 0) {
     absl::StrAppend(&line, " (", usage.reasoning_tokens(), " reasoning)");
   }
-  // The first token is the prefill's; the decode made the others.
-  const double decode_s = Seconds(finished.timings().decode());
-  if (decode_s > 0 && tokens > 1) {
-    absl::StrAppendFormat(&line, ", %.1f tokens/s", (tokens - 1) / decode_s);
+  if (pace.tokens_rest > 0 && pace.rest > absl::ZeroDuration()) {
+    absl::StrAppendFormat(&line, ", %.1f tokens/s",
+                          pace.tokens_rest / absl::ToDoubleSeconds(pace.rest));
   }
-  if (finished.has_timings()) {
-    absl::StrAppendFormat(
-        &line, ", first token after %.0f ms",
-        1000 * (Seconds(finished.timings().queue()) + Seconds(finished.timings().prefill())));
+  if (tokens > 0) {
+    absl::StrAppendFormat(&line, ", first token after %.0f ms",
+                          absl::ToDoubleMilliseconds(pace.to_first));
   }
   const std::string_view name = ReasonName(reason);
   return absl::StrCat(line, ", ", absl::string_view(name.data(), name.size()));

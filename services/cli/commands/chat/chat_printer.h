@@ -5,6 +5,7 @@
 #include <string>
 #include <string_view>
 
+#include "absl/time/time.h"
 #include "tessera/parser/v1/parser.pb.h"
 
 namespace tessera::cli {
@@ -47,10 +48,18 @@ class ChatPrinter final {
   std::string held_;                  // white space that is shown only if more text follows it
 };
 
-// One line about an answer that has ended, without newline. Rates are the engine's own times.
+// How an answer came, as seen from here.
+struct AnswerPace {
+  absl::Duration to_first;   // from the question to the first output
+  absl::Duration rest;       // from there to the last output
+  uint32_t tokens_rest = 0;  // generated in `rest`
+};
+
+// One line about an answer that has ended, without newline:
 //   prompt 34 tokens, answer 42 tokens (30 reasoning), 812.3 tokens/s, first token after 12 ms,
 //   stop
-std::string StatsLine(const parser::v1::ChatFinished& finished, parser::v1::FinishReason reason);
+std::string StatsLine(const parser::v1::Usage& usage, const AnswerPace& pace,
+                      parser::v1::FinishReason reason);
 
 }  // namespace tessera::cli
 

@@ -123,25 +123,26 @@ TEST(ChatPrinter, IsAsNewAfterEnd) {
 }
 
 TEST(StatsLine, SaysTokensSpeedAndReason) {
-  parser::v1::ChatFinished finished;
-  finished.mutable_usage()->set_prompt_tokens(34);
-  finished.mutable_usage()->set_completion_tokens(41);
-  finished.mutable_usage()->set_reasoning_tokens(30);
-  finished.mutable_timings()->mutable_queue()->set_nanos(2000000);
-  finished.mutable_timings()->mutable_prefill()->set_nanos(10000000);
-  finished.mutable_timings()->mutable_decode()->set_nanos(50000000);
-  EXPECT_EQ(StatsLine(finished, parser::v1::FINISH_REASON_STOP),
+  parser::v1::Usage usage;
+  usage.set_prompt_tokens(34);
+  usage.set_completion_tokens(41);
+  usage.set_reasoning_tokens(30);
+  const AnswerPace pace = {
+      .to_first = absl::Milliseconds(12), .rest = absl::Milliseconds(50), .tokens_rest = 40};
+  EXPECT_EQ(StatsLine(usage, pace, parser::v1::FINISH_REASON_STOP),
             "prompt 34 tokens, answer 41 tokens (30 reasoning), 800.0 tokens/s, "
             "first token after 12 ms, stop");
 }
 
 TEST(StatsLine, LeavesOutWhatIsNotKnown) {
-  parser::v1::ChatFinished finished;
-  finished.mutable_usage()->set_prompt_tokens(8);
-  finished.mutable_usage()->set_cached_prompt_tokens(4);
-  finished.mutable_usage()->set_completion_tokens(1);
-  EXPECT_EQ(StatsLine(finished, parser::v1::FINISH_REASON_LENGTH),
-            "prompt 8 tokens (4 cached), answer 1 token, length");
+  parser::v1::Usage usage;
+  usage.set_prompt_tokens(8);
+  usage.set_cached_prompt_tokens(4);
+  usage.set_completion_tokens(1);
+  EXPECT_EQ(StatsLine(usage, {.to_first = absl::Milliseconds(3)}, parser::v1::FINISH_REASON_LENGTH),
+            "prompt 8 tokens (4 cached), answer 1 token, first token after 3 ms, length");
+  EXPECT_EQ(StatsLine({}, {}, parser::v1::FINISH_REASON_STOP),
+            "prompt 0 tokens, answer 0 tokens, stop");
 }
 
 }  // namespace

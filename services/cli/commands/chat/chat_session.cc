@@ -14,6 +14,29 @@ constexpr char kHelp[] =
     "/reset begins anew, Ctrl-C cancels the present answer, Ctrl-D ends. After a tool call the "
     "next line is its result.\n";
 
+// Times the deltas of one answer.
+class Stopwatch final {
+ public:
+  explicit Stopwatch(const services::Clock& clock) : clock_(clock), begin_(clock.Monotonic()) {}
+
+  void Add(uint32_t completion_tokens) {
+    const absl::Duration now = clock_.Monotonic() - begin_;
+    if (tokens_first_ == 0) {
+      tokens_first_ = completion_tokens;
+      pace_.to_first = now;
+    }
+    pace_.rest = now - pace_.to_first;
+    pace_.tokens_rest = completion_tokens - tokens_first_;
+  }
+  const AnswerPace& pace() const { return pace_; }
+
+ private:
+  const services::Clock& clock_;
+  const absl::Duration begin_;
+  uint32_t tokens_first_ = 0;
+  AnswerPace pace_;
+};
+
 }  // namespace
 
 ChatSession::ChatSession(services::ParserClient& parser, std::string address, ChatSettings settings,
@@ -82,27 +105,29 @@ absl::Status ChatSession::RunAnswer(tokenizer::v1::Message& answer) {
   if (absl::Status s = conversation_.CheckText(); !s.ok()) return s;
   ChatPrinter printer(console_.style);
   Answer gathered;
-  std::string stats;
+  Stopwatch stopwatch(*console_.clock);
+  parser::v1::Usage usage;
   std::string shown;
-  const absl::Status status =
-      RunAnswerCall(parser_, conversation_.Request(), console_.interrupt_fd,
-                    [&](const parser::v1::ChatStreamResponse& event) {
-                      if (event.has_finished())
-                        stats = StatsLine(event.finished(), gathered.finish_reason());
-                      if (!event.has_delta()) return;
-                      gathered.Add(event.delta());
-                      printer.Append(event.delta(), shown);
-                      if (shown.empty()) return;
-                      *console_.out << shown << std::flush;
-                      shown.clear();
-                    });
+  const absl::Status status = RunAnswerCall(parser_, conversation_.Request(), console_.interrupt_fd,
+                                            [&](const parser::v1::ChatStreamResponse& event) {
+                                              if (event.has_finished())
+                                                usage = event.finished().usage();
+                                              if (!event.has_delta()) return;
+                                              stopwatch.Add(event.delta().completion_tokens());
+                                              gathered.Add(event.delta());
+                                              printer.Append(event.delta(), shown);
+                                              if (shown.empty()) return;
+                                              *console_.out << shown << std::flush;
+                                              shown.clear();
+                                            });
   printer.End(shown);
   *console_.out << shown << std::flush;
   if (!status.ok()) {
     if (absl::IsCancelled(status)) console_.take_interrupt();
     return Explain(status);
   }
-  *console_.notes << stats << '\n' << std::flush;
+  *console_.notes << StatsLine(usage, stopwatch.pace(), gathered.finish_reason()) << '\n'
+                  << std::flush;
   answer = gathered.message();
   conversation_.AddAnswer(answer);
   return absl::OkStatus();

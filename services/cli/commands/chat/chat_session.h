@@ -10,6 +10,7 @@
 #include "services/cli/commands/chat/conversation.h"
 #include "services/cli/commands/chat/line_reader.h"
 #include "services/clients/parser_client.h"
+#include "services/common/clock.h"
 
 namespace tessera::cli {
 
@@ -19,6 +20,7 @@ struct ChatConsole {
   std::ostream* out = nullptr;    // answers
   std::ostream* notes = nullptr;  // all else: prompts, figures, errors
   PrintStyle style = PrintStyle::kPlain;
+  const services::Clock* clock = &services::RealClock();
   bool prompts = false;   // whether someone is typing
   int interrupt_fd = -1;  // readable while an interrupt has not been taken
   std::function<void()> take_interrupt = [] {};

@@ -14,6 +14,7 @@
 #include "gtest/gtest.h"
 #include "services/cli/commands/chat/answer_call.h"
 #include "services/clients/fake_parser_client.h"
+#include "services/common/manual_clock.h"
 #include "services/common/status_map.h"
 
 namespace tessera::cli {
@@ -97,6 +98,7 @@ class ChatSessionTest : public testing::Test {
                        {.lines = lines,
                         .out = &out_,
                         .notes = &notes_,
+                        .clock = &clock_,
                         .prompts = prompts,
                         .interrupt_fd = interrupt_[0],
                         .take_interrupt = [this] {
@@ -120,6 +122,7 @@ class ChatSessionTest : public testing::Test {
     SendAnswer(stream, Content("ok"));
   };
   std::vector<ChatStreamRequest> requests_;
+  services::ManualClock clock_;
   FlushHook hook_;
   std::ostream out_{&hook_};
   std::ostringstream notes_;
@@ -128,8 +131,24 @@ class ChatSessionTest : public testing::Test {
 TEST_F(ChatSessionTest, AskShowsTheAnswerAndItsFigures) {
   EXPECT_TRUE(Ask("hi").ok());
   EXPECT_EQ(hook_.str(), "[answer] ok\n");
-  EXPECT_EQ(notes_.str(), "prompt 0 tokens, answer 3 tokens, stop\n");
+  EXPECT_EQ(notes_.str(), "prompt 0 tokens, answer 3 tokens, first token after 0 ms, stop\n");
   EXPECT_EQ(requests_[0].options().chat().messages(0).text(), "hi");
+}
+
+TEST_F(ChatSessionTest, SpeedIsMeasuredFromTheFirstOutputOn) {
+  hook_.on_flush = [this] { clock_.Advance(absl::Milliseconds(100)); };
+  answer_ = [](const Stream& stream) {
+    for (const uint32_t tokens : {2, 12, 22}) {
+      ChatStreamResponse event = Content("x");
+      event.mutable_delta()->set_completion_tokens(tokens);
+      stream->Send(event);
+    }
+    stream->Send(Finished());
+    stream->Finish(absl::OkStatus());
+  };
+  EXPECT_TRUE(Ask("hi").ok());
+  EXPECT_NE(notes_.str().find(" 100.0 tokens/s, first token after 0 ms"), std::string::npos)
+      << notes_.str();
 }
 
 TEST_F(ChatSessionTest, MoreEventsThanMayWaitAllArrive) {
