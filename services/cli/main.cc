@@ -8,6 +8,7 @@
 #include "services/cli/commands/parse/parse_command.h"
 #include "services/cli/commands/plan/plan_command.h"
 #include "services/cli/commands/render/render_command.h"
+#include "services/cli/commands/tokenize/tokenize_command.h"
 #include "services/cli/commands/up/up_command.h"
 
 int main(int argc, char** argv) {
@@ -21,6 +22,7 @@ int main(int argc, char** argv) {
   tessera::cli::AddParseCommand(app, exit_status);
   tessera::cli::AddPlanCommand(app, exit_status);
   tessera::cli::AddRenderCommand(app, exit_status);
+  tessera::cli::AddTokenizeCommands(app, exit_status);
   tessera::cli::AddUpCommand(app, exit_status);
   CLI::App* const bench = app.add_subcommand("bench", "measure");
   bench->require_subcommand(1);
