@@ -94,7 +94,7 @@ if [[ ! -x bazel-bin/deploy/bin/tessera-gateway ]]; then
 elif [[ $quick == no ]]; then
   for script in tests/e2e/*_suite.py; do
     step "end to end: $(basename "$script" _suite.py)"
-    suite "$script" python3 "$script"
+    suite "$script" /usr/bin/python3 "$script"  # the one that has python3-grpcio
   done
 fi
 finish

@@ -35,13 +35,13 @@ class Chain:
         self.stderr = open(self.stderr_path, "w+", encoding="utf-8")
         self.process = subprocess.Popen(
             [TESSERA, "up", DEMO, "--json", "--port", "0", "--log-dir", self.logs.name, *self.arguments],
-            stdout=subprocess.PIPE, stderr=self.stderr, text=True)
+            stdout=subprocess.PIPE, stderr=self.stderr)
         os.set_blocking(self.process.stdout.fileno(), False)
-        text, deadline = "", time.monotonic() + READY_SECONDS_MAX
+        text, deadline = b"", time.monotonic() + READY_SECONDS_MAX
         while time.monotonic() < deadline and self.process.poll() is None:
-            text += self.process.stdout.read() or ""
-            if "\n" in text:
-                self.ready = json.loads(text.split("\n")[0])
+            text += self.process.stdout.read() or b""
+            if b"\n" in text:
+                self.ready = json.loads(text.split(b"\n")[0])
                 return self
             time.sleep(0.05)
         self.stop()

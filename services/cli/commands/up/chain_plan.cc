@@ -54,6 +54,7 @@ Arguments TokenizerArguments(const UpOptions& o, const ChainPorts& ports,
                          "--engine",         ports.engine.client_address(),
                          "--listen",         ports.tokenizer.listen_address(),
                          "--metrics-listen", ports.tokenizer_metrics.listen_address()};
+  AddIfSet(arguments, "--default-chat-template-kwargs", o.default_chat_template_kwargs);
   AddCommon(arguments, o, o.tokenizer_flags);
   return arguments;
 }
@@ -67,10 +68,9 @@ Arguments ParserArguments(const UpOptions& o, const ChainPorts& ports) {
 }
 
 Arguments GatewayArguments(const UpOptions& o, const ChainPorts& ports) {
-  Arguments arguments = {"--parser", ports.parser.client_address(), "--listen",
-                         ports.gateway->listen_address()};
-  // The hop that tells the parser too: it reads off them whether an answer begins in reasoning.
-  AddIfSet(arguments, "--default-chat-template-kwargs", o.default_chat_template_kwargs);
+  Arguments arguments = {"--parser",        ports.parser.client_address(),
+                         "--listen",        ports.gateway->listen_address(),
+                         "--health-listen", ports.gateway_health->listen_address()};
   AddCommon(arguments, o, o.gateway_flags);
   return arguments;
 }
@@ -102,6 +102,8 @@ absl::StatusOr<ChainPorts> TakePorts(const UpOptions& o) {
   };
   // The user's own port first: it is the one most likely to be in use.
   auto gateway = o.gateway ? take("--port", o.host, o.port) : std::nullopt;
+  auto gateway_health =
+      o.gateway ? take("--port", kInnerHost, fixed ? kGatewayHealthPort : 0) : std::nullopt;
   auto engine_held = take("--engine-port", kInnerHost, engine);
   auto admin_held = take("--engine-port", kInnerHost, admin);
   auto tokenizer = take("--tokenizer-port", kInnerHost, number(o.tokenizer_port, kTokenizerPort));
@@ -117,7 +119,8 @@ absl::StatusOr<ChainPorts> TakePorts(const UpOptions& o) {
                     .tokenizer_metrics = *std::move(tokenizer_metrics),
                     .parser = *std::move(parser),
                     .parser_metrics = *std::move(parser_metrics),
-                    .gateway = std::move(gateway)};
+                    .gateway = std::move(gateway),
+                    .gateway_health = std::move(gateway_health)};
 }
 
 absl::StatusOr<std::vector<ChildSpec>> PlanChain(const UpOptions& options, const ChainPorts& ports,

@@ -22,6 +22,7 @@ struct ChainPorts {
   HeldPort parser;
   HeldPort parser_metrics;
   std::optional<HeldPort> gateway;
+  std::optional<HeldPort> gateway_health;
 };
 
 // Errors: those of HeldPort::Take.

@@ -11,6 +11,7 @@ namespace tessera::cli {
 // With this --port every other port has its documented number, with another all are free ones.
 inline constexpr uint16_t kGatewayPort = 8000;
 inline constexpr uint16_t kEnginePort = 50051;
+inline constexpr uint16_t kGatewayHealthPort = 50054;
 inline constexpr uint16_t kTokenizerPort = 50052;
 inline constexpr uint16_t kParserPort = 50053;
 inline constexpr uint16_t kEngineAdminPort = 50061;
