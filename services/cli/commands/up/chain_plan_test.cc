@@ -75,7 +75,7 @@ TEST_F(PlanChainTest, WhatTheUserDidNotSayIsLeftToTheProcess) {
   EXPECT_EQ(Value(specs[kEngine], "--device"), "cuda");
   EXPECT_EQ(specs[kEngine].arguments.back(), "--kv-blocks=64");
   EXPECT_EQ(specs[kParser].log_path, "/logs/parser.log");
-  EXPECT_EQ(Value(specs[kGateway], "--default-chat-template-kwargs"), R"({"a":1})");
+  EXPECT_EQ(Value(specs[kTokenizer], "--default-chat-template-kwargs"), R"({"a":1})");
 }
 
 TEST_F(PlanChainTest, WithoutAGatewayThereIsNone) {
