@@ -1,6 +1,7 @@
 // tessera: one command line for trying every part.
 
 #include "CLI/CLI.hpp"
+#include "services/cli/commands/bench/traffic_command.h"
 #include "services/cli/commands/chat/chat_command.h"
 #include "services/cli/commands/inspect/inspect_command.h"
 #include "services/cli/commands/model/bench_command.h"
@@ -27,6 +28,7 @@ int main(int argc, char** argv) {
   CLI::App* const bench = app.add_subcommand("bench", "measure");
   bench->require_subcommand(1);
   tessera::cli::AddModelBenchCommands(*bench, exit_status);
+  tessera::cli::AddTrafficBenchCommands(*bench, exit_status);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
