@@ -9,6 +9,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
+#include "grpc/grpc.h"
 #include "services/cli/commands/bench/arrivals.h"
 #include "services/cli/commands/bench/engine_target.h"
 #include "services/cli/commands/bench/http_target.h"
@@ -116,6 +117,9 @@ int Run(TrafficOptions& o) {
   // gRPC would write about connections to standard error itself.
   const services::Logger quiet({.service = "bench", .level = services::LogLevel::kOff, .sink = {}});
   services::RouteGrpcLogs(&quiet);
+  // The callback that brings an answer may still be unwinding when its channel is gone; gRPC must
+  // not shut down under it.
+  grpc_init();
   int exit_status = 0;
   {
     absl::StatusOr<Target> target = MakeTarget(o);
