@@ -176,7 +176,12 @@ ParserService::~ParserService() { watch_.reset(); }
 
 void ParserService::OnTokenizerHealth(bool serving) {
   if (!serving) {
-    log_.Warning("the tokenizer is not serving");
+    // While the processes start this is as it should be; later it is not.
+    if (Facts().ok()) {
+      log_.Warning("the tokenizer is not serving");
+    } else {
+      log_.Info("waiting for the tokenizer");
+    }
     serving_changed_(false);
     return;
   }
