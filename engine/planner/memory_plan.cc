@@ -22,37 +22,44 @@ uint64_t TypeBytes(StateType type) {
 // Adds the bytes of matrices by part, for one worker and for the whole model.
 class WeightSum {
  public:
-  WeightSum(const QuantizationConfig& quantization, uint32_t workers)
-      : quantization_(quantization), workers_(workers) {}
+  WeightSum(const QuantizationConfig& quantization, const PlanOptions& options)
+      : quantization_(quantization), workers_(options.workers), batch_(options.max_sequences) {}
 
-  // [rows, cols] of which a worker holds [rows_held, cols_held], `copies` times (experts).
+  // [rows, cols] of which a worker holds [rows_held, cols_held], `copies` times (experts), of which
+  // a decode step reads the share `read`.
   void Matrix(const std::string& part, const std::string& path, ModuleClass kind, uint64_t rows,
               uint64_t cols, uint64_t rows_held, uint64_t cols_held, uint64_t copies = 1,
-              uint64_t copies_held = 1) {
+              uint64_t copies_held = 1, double read = 1.0) {
     auto format = quantization_.FormatOf(path, kind);
     if (!format.ok()) {
       if (status_.ok()) status_ = format.status();
       return;
     }
     model_ += StoredMatrixBytes(*format, rows, cols) * copies;
-    held_[part] += StoredMatrixBytes(*format, rows_held, cols_held) * copies_held;
+    const uint64_t held = StoredMatrixBytes(*format, rows_held, cols_held) * copies_held;
+    held_[part] += held;
+    read_ += static_cast<double>(held) * read;
   }
   void Small(uint64_t elements, uint64_t elements_held, uint64_t element_bytes = 2) {
     model_ += elements * element_bytes;
     held_["norms, convolution, small"] += elements_held * element_bytes;
+    read_ += static_cast<double>(elements_held * element_bytes);
   }
   void Layer(const LayerConfig& layer, const std::string& path, uint64_t hidden);
 
   const absl::Status& status() const { return status_; }
   uint64_t model() const { return model_; }
   const std::map<std::string, uint64_t>& held() const { return held_; }
+  uint64_t read() const { return static_cast<uint64_t>(read_); }
 
  private:
   const QuantizationConfig& quantization_;
   const uint64_t workers_;
+  const uint32_t batch_;
   absl::Status status_;
   uint64_t model_ = 0;
   std::map<std::string, uint64_t> held_;
+  double read_ = 0;
 };
 
 void WeightSum::Layer(const LayerConfig& layer, const std::string& path, uint64_t hidden) {
@@ -100,10 +107,12 @@ void WeightSum::Layer(const LayerConfig& layer, const std::string& path, uint64_
              hidden, shared_held);
     }
     const uint64_t held = Ceil(m.experts, t);
+    // Tokens that choose evenly and independently leave an expert out with (1 - k/E)^batch.
+    const double left_out = std::pow(1.0 - double{1} * m.experts_per_token / m.experts, batch_);
     Matrix("routed experts", path + "experts.0.up_proj", linear, m.expert_width, latent,
-           m.expert_width, latent, m.experts, held);
+           m.expert_width, latent, m.experts, held, 1.0 - left_out);
     Matrix("routed experts", path + "experts.0.down_proj", linear, latent, m.expert_width, latent,
-           m.expert_width, m.experts, held);
+           m.expert_width, m.experts, held, 1.0 - left_out);
   }
 }
 
@@ -157,10 +166,14 @@ absl::StatusOr<MemoryPlan> PlanOnce(const ModelConfig& model,
   if (absl::Status s = CheckOptions(model, options, length); !s.ok()) return s;
   const uint64_t t = options.workers;
   MemoryPlan plan;
-  WeightSum weights(quantization, options.workers);
+  WeightSum weights(quantization, options);
   const uint64_t vocab_held = Ceil(model.vocab, t);
+  // A decode step reads one row a token of a table that is not the head too.
+  const double rows_read = model.tie_word_embeddings
+                               ? 1.0
+                               : std::min<double>(options.max_sequences, model.vocab) / model.vocab;
   weights.Matrix("embeddings", "backbone.embeddings", ModuleClass::kEmbedding, model.vocab,
-                 model.hidden, vocab_held, model.hidden);
+                 model.hidden, vocab_held, model.hidden, 1, 1, rows_read);
   if (!model.tie_word_embeddings) {
     weights.Matrix("lm_head", "lm_head", ModuleClass::kLinear, model.vocab, model.hidden,
                    vocab_held, model.hidden);
@@ -186,6 +199,7 @@ absl::StatusOr<MemoryPlan> PlanOnce(const ModelConfig& model,
     plan.weight_bytes += bytes;
   }
   plan.weight_bytes_model = weights.model();
+  plan.weight_bytes_decode = weights.read();
   plan.state_bytes_per_sequence = ssm + conv;
   plan.parts.push_back({"SSM slots", ssm * options.max_sequences, false});
   plan.parts.push_back({"convolution slots", conv * options.max_sequences, false});

@@ -40,9 +40,12 @@ struct PlanKnob {
 };
 
 struct MemoryPlan {
-  std::vector<PlanPart> parts;            // of the worker that holds most, KV pool included
-  uint64_t weight_bytes = 0;              // of that worker
-  uint64_t weight_bytes_model = 0;        // of the whole model, stored once
+  std::vector<PlanPart> parts;      // of the worker that holds most, KV pool included
+  uint64_t weight_bytes = 0;        // of that worker
+  uint64_t weight_bytes_model = 0;  // of the whole model, stored once
+  // That a worker reads to decode one token of each of max_sequences sequences: all but the experts
+  // that no token chooses, as expected of even routing, and the unused rows of the embedding.
+  uint64_t weight_bytes_decode = 0;
   uint64_t kv_bytes_per_token = 0;        // of one worker
   uint64_t kv_tokens_wanted = 0;          // one sequence of max_model_len, in whole blocks
   uint64_t kv_tokens_fit = 0;             // the largest pool that the memory holds beside the rest

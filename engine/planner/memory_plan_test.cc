@@ -52,6 +52,15 @@ TEST_F(Puzzle75b, HasThePublishedWeights) {
   EXPECT_NEAR(plan.weight_bytes / 1e9, 22.69, 0.02);
 }
 
+TEST_F(Puzzle75b, ReadsOnlyTheChosenExpertsOfAStep) {
+  PlanOptions options = TwoSmallDevices();
+  options.workers = 1;
+  options.max_sequences = 1;
+  EXPECT_NEAR(Plan(options).weight_bytes_decode / 1e9, 9.415, 0.001);
+  options.max_sequences = 4;
+  EXPECT_NEAR(Plan(options).weight_bytes_decode / 1e9, 11.621, 0.001);
+}
+
 TEST_F(Puzzle75b, CountsStateAndKvOfAllLayers) {
   PlanOptions options = TwoSmallDevices();
   options.workers = 1;

@@ -3,13 +3,16 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
+#include <filesystem>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "engine/planner/memory_plan.h"
 #include "nlohmann/json.hpp"
 #include "services/cli/commands/model/model_runner.h"
+#include "services/cli/commands/up/layout.h"
 
 namespace tessera::cli {
 namespace {
@@ -70,11 +73,36 @@ absl::StatusOr<double> Round(ModelRunner& runner, const BenchOptions& options) {
   return std::chrono::duration<double>(Clock::now() - begin).count();
 }
 
+// Bytes that one token makes the device move: its share of the weights that a step reads, its state
+// read and written, and its keys and values read, half of the decoded tokens being there on
+// average.
+absl::StatusOr<double> BytesPerToken(const BenchOptions& options, const engine::ModelShape& shape) {
+  const auto model = engine::LoadModelConfig(options.runner.model);
+  if (!model.ok()) return model.status();
+  const auto quantization = engine::QuantizationConfig::Load(options.runner.model);
+  if (!quantization.ok()) return quantization.status();
+  engine::PlanOptions plan_options;
+  plan_options.max_sequences = options.runner.sequences;
+  const auto plan = engine::PlanMemory(*model, **quantization, plan_options);
+  if (!plan.ok()) return plan.status();
+  const double tokens_before = options.context + options.tokens / 2.0;
+  return static_cast<double>(plan->weight_bytes_decode) / options.runner.sequences +
+         2.0 * static_cast<double>(shape.state_bytes_per_slot) +
+         tokens_before * static_cast<double>(shape.kv_bytes_per_token);
+}
+
 int Run(BenchOptions options) {
   const auto fail = [](const absl::Status& status) {
     std::fprintf(stderr, "tessera: %s\n", std::string(status.message()).c_str());
     return 1;
   };
+  if (options.runner.model.empty()) {
+    const absl::StatusOr<std::filesystem::path> own = OwnFolder();
+    if (!own.ok()) return fail(own.status());
+    const absl::StatusOr<std::filesystem::path> demo = FindDemoModel(SearchFolders(*own));
+    if (!demo.ok()) return fail(demo.status());
+    options.runner.model = demo->string();
+  }
   options.runner.tokens_max = options.prefill ? options.tokens : options.context + options.tokens;
   const absl::StatusOr<std::unique_ptr<ModelRunner>> runner = ModelRunner::Open(options.runner);
   if (!runner.ok()) return fail(runner.status());
@@ -95,7 +123,7 @@ int Run(BenchOptions options) {
   }
   std::sort(rates.begin(), rates.end());
   const double steps = options.prefill ? 1 : options.tokens;
-  const nlohmann::ordered_json result = {
+  nlohmann::ordered_json result = {
       {"bench", options.prefill ? "prefill" : "decode"},
       {"batch", options.runner.sequences},
       {"tokens", options.tokens},
@@ -106,6 +134,15 @@ int Run(BenchOptions options) {
       {"step_milliseconds_best", 1000 * tokens / rates.back() / steps},
       {"weight_bytes", (*runner)->shape().weight_bytes},
   };
+  if (!options.prefill) {
+    const absl::StatusOr<double> bytes = BytesPerToken(options, (*runner)->shape());
+    if (!bytes.ok()) return fail(bytes.status());
+    result["bytes_per_token"] = *bytes;
+    if (!options.json) {
+      std::printf("%.2f MB a token, %.1f GB/s at the best rate\n", *bytes / 1e6,
+                  *bytes * rates.back() / 1e9);
+    }
+  }
   if (options.json) {
     std::printf("%s\n", result.dump().c_str());
   } else {
@@ -125,7 +162,8 @@ void AddModelBenchCommands(CLI::App& bench, int& exit_status) {
     CLI::App* const command =
         prefill ? bench.add_subcommand("prefill", "tokens/s of reading a prompt")
                 : bench.add_subcommand("decode", "tokens/s of generating, the model alone");
-    command->add_option("--model", options->runner.model, "the checkpoint's folder")->required();
+    command->add_option("--model", options->runner.model,
+                        "the checkpoint's folder; default: the demo model");
     command->add_option("--tokens", options->tokens, "tokens of a round")
         ->check(CLI::Range(1u, kBenchTokensMax));
     command->add_option("--threads", options->runner.threads, "0: one a core");

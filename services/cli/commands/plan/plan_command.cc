@@ -42,6 +42,8 @@ void PrintTable(const Flags& flags, const MemoryPlan& plan) {
   std::printf("KV pool: %" PRIu64 " tokens at %" PRIu64 " bytes; largest that fits: %" PRIu64
               " tokens\n",
               plan.kv_tokens_wanted, plan.kv_bytes_per_token, plan.kv_tokens_fit);
+  std::printf("a decode step of --max-sequences reads %.3f GB of a worker's weights\n",
+              static_cast<double>(plan.weight_bytes_decode) / 1e9);
   if (plan.fits) {
     std::printf("fits in %s with %.3f GiB to spare\n", flags.memory.c_str(),
                 GiB(plan.margin_bytes));
@@ -63,6 +65,7 @@ void PrintJson(const MemoryPlan& plan) {
   out["total_bytes"] = plan.total_bytes;
   out["weight_bytes"] = plan.weight_bytes;
   out["weight_bytes_model"] = plan.weight_bytes_model;
+  out["weight_bytes_decode"] = plan.weight_bytes_decode;
   out["kv_bytes_per_token"] = plan.kv_bytes_per_token;
   out["kv_tokens_wanted"] = plan.kv_tokens_wanted;
   out["kv_tokens_fit"] = plan.kv_tokens_fit;
