@@ -34,12 +34,15 @@ std::vector<size_t> RandomCuts(std::string_view text, uint64_t seed);
 //   "R:reasoning|C:content|name{arguments}!|finish", "!" behind a malformed call.
 std::string Show(const std::vector<ParserEvent>& events);
 
+// Every event, text that follows text of the same kind joined: what any two splits must agree on.
+std::string ShowEvents(const std::vector<ParserEvent>& events);
+
 // "" if the events keep the contract of a stream: begin, fragments, end of each call in order; text
 // events not empty and whole UTF-8; one finish, last. Else what is wrong.
 std::string CheckStream(const std::vector<ParserEvent>& events);
 
-// Runs whole, byte by byte and in `splits` random ways, and checks that all say the same. Returns
-// what they say; a difference is a failure of the test.
+// Runs whole, byte by byte and in `splits` random ways, and checks that all give the same events
+// and counters. Returns what they say (Show), or "SPLIT …" or "WHOLE …" and what is wrong.
 std::string ShowAllSplits(const OutputCase& c, int splits = 20);
 
 }  // namespace tessera::parser

@@ -119,6 +119,8 @@ struct ParserCounters {
   uint64_t promoted_replies = 0;         // force_nonempty_content acted
   uint64_t invalid_utf8 = 0;             // byte sequences replaced by U+FFFD
   uint64_t limits_hit = 0;               // one of the limits above
+
+  bool operator==(const ParserCounters&) const = default;
 };
 
 // One output of one choice.
