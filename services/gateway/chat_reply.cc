@@ -32,16 +32,6 @@ UsageCounts CountsOf(const parser::v1::Usage& usage) {
           .reasoning_tokens = usage.reasoning_tokens()};
 }
 
-void AppendCall(std::string& out, const parser::v1::ToolCall& call) {
-  out += "{\"id\":";
-  AppendJsonString(out, call.id());
-  out += ",\"type\":\"function\",\"function\":{\"name\":";
-  AppendJsonString(out, call.name());
-  out += ",\"arguments\":";
-  AppendJsonString(out, call.arguments_json());
-  out += "}}";
-}
-
 void AppendCallDelta(std::string& out, const parser::v1::ToolCallDelta& call) {
   out += "{\"index\":";
   AppendJsonInteger(out, call.index());
@@ -75,7 +65,7 @@ void AppendChoice(std::string& out, const Choice& choice, ReasoningField field, 
     out += ",\"tool_calls\":[";
     for (int i = 0; i < choice.tool_calls_size(); ++i) {
       if (i != 0) out += ',';
-      AppendCall(out, choice.tool_calls(i));
+      AppendToolCall(out, choice.tool_calls(i));
     }
     out += ']';
   }
@@ -93,6 +83,16 @@ void AppendChoice(std::string& out, const Choice& choice, ReasoningField field, 
 }
 
 }  // namespace
+
+void AppendToolCall(std::string& out, const parser::v1::ToolCall& call) {
+  out += "{\"id\":";
+  AppendJsonString(out, call.id());
+  out += ",\"type\":\"function\",\"function\":{\"name\":";
+  AppendJsonString(out, call.name());
+  out += ",\"arguments\":";
+  AppendJsonString(out, call.arguments_json());
+  out += "}}";
+}
 
 std::string ChatReply(const ReplyHead& head, const parser::v1::ChatResponse& response,
                       ReasoningField reasoning_field, bool logprobs) {

@@ -15,6 +15,9 @@ namespace tessera::gateway {
 std::string ChatReply(const ReplyHead& head, const parser::v1::ChatResponse& response,
                       ReasoningField reasoning_field, bool logprobs);
 
+// Appends a whole call: {"id", "type", "function": {"name", "arguments"}}.
+void AppendToolCall(std::string& out, const parser::v1::ToolCall& call);
+
 // Writes the events of a streamed answer ("chat.completion.chunk"), one `data:` line and a blank
 // line each:
 //   1. for every choice, a chunk with the role and empty content;

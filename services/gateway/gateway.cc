@@ -13,6 +13,7 @@
 #include "services/gateway/completion_endpoint.h"
 #include "services/gateway/json_text.h"
 #include "services/gateway/openai_error.h"
+#include "services/gateway/parse_endpoints.h"
 
 namespace tessera::gateway {
 namespace {
@@ -22,6 +23,8 @@ constexpr std::string_view kModelsPath = "/v1/models";
 enum class Endpoint : uint8_t {
   kChat,
   kCompletion,
+  kParseReasoning,
+  kParseFunctionCall,
   kModels,
   kHealth,
   kLive,
@@ -38,6 +41,8 @@ struct Route {
 constexpr Route kRoutes[] = {
     {"/v1/chat/completions", Endpoint::kChat, "POST"},
     {"/v1/completions", Endpoint::kCompletion, "POST"},
+    {"/parse/reasoning", Endpoint::kParseReasoning, "POST"},
+    {"/parse/function_call", Endpoint::kParseFunctionCall, "POST"},
     {kModelsPath, Endpoint::kModels, "GET"},
     {"/health", Endpoint::kHealth, "GET"},
     {"/live", Endpoint::kLive, "GET"},
@@ -115,6 +120,15 @@ void Gateway::Handle(std::shared_ptr<HttpExchange> exchange) {
       return AnswerCompletion(std::make_shared<Reply>(std::move(exchange), "completion",
                                                       Vocabulary::kCompletion, tools),
                               parts_.parser);
+    case Endpoint::kParseReasoning:
+      return AnswerParseReasoning(std::make_shared<Reply>(std::move(exchange), "parse_reasoning",
+                                                          Vocabulary::kOther, tools),
+                                  parts_.parser, parts_.reasoning_field);
+    case Endpoint::kParseFunctionCall:
+      return AnswerParseFunctionCall(
+          std::make_shared<Reply>(std::move(exchange), "parse_function_call", Vocabulary::kOther,
+                                  tools),
+          parts_.parser);
     case Endpoint::kModels: {
       const std::string name =
           request.path.substr(std::min(request.path.size(), kModelsPath.size() + 1));

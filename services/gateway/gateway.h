@@ -22,6 +22,7 @@ namespace tessera::gateway {
 
 // The endpoints, over the parser's client:
 //   POST /v1/chat/completions, /v1/completions   OpenAI's, whole and streamed
+//   POST /parse/reasoning, /parse/function_call  given text, parsed
 //   GET  /v1/models, /v1/models/NAME             the served model
 //   GET  /health                                 200 while a request would be served, else 503
 //   GET  /live                                   200 while the process runs

@@ -33,6 +33,7 @@ std::string WithoutWrappers(std::string field) {
 }
 
 std::string ClientField(const std::string& field, Vocabulary vocabulary) {
+  if (vocabulary == Vocabulary::kOther) return field;  // has no prompt
   std::string name = WithoutWrappers(field);
   if (StartsWith(name, "messages[")) {
     return absl::StrReplaceAll(name, {{".arguments_json", ".function.arguments"},
