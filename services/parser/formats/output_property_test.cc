@@ -174,6 +174,82 @@ void CheckTurn(uint64_t seed) {
   EXPECT_EQ(ShowAllSplits(turn, 4), expected) << "seed " << seed << "\n" << turn.text;
 }
 
+// One call of a format that carries JSON.
+struct JsonCall {
+  std::string name;
+  std::string arguments;  // as the client has to see them
+};
+
+JsonCall AnyJsonCall(Writer& writer, int index) {
+  JsonCall call{"f" + std::to_string(index), ""};
+  for (int i = writer.Below(5); i > 0; --i) {
+    const std::string key =
+        writer.Pick({"key", "größe", "a-b.c", "a b", "q\\\"q"}) + std::to_string(i);
+    call.arguments += (call.arguments.empty() ? "\"" : ", \"") + key + "\": " + writer.JsonText(2);
+  }
+  call.arguments = "{" + call.arguments + "}";
+  return call;
+}
+
+std::string NameAndArguments(const JsonCall& call, std::string_view key) {
+  return "{\"name\": \"" + call.name + "\", \"" + std::string(key) + "\": " + call.arguments + "}";
+}
+
+// The calls as a model of the format writes them.
+std::string WriteCalls(Writer& writer, std::string_view format,
+                       const std::vector<JsonCall>& calls) {
+  std::string text;
+  const int style = writer.Below(3);
+  for (const JsonCall& call : calls) {
+    const bool first = text.empty();
+    if (format == "hermes") {
+      text += "<tool_call>\n" + NameAndArguments(call, "arguments") + "\n</tool_call>\n";
+    } else if (format == "llama3_json") {
+      text += (first ? "<|python_tag|>" : "; ") + NameAndArguments(call, "parameters");
+    } else if (style == 0) {  // the rest are Mistral's
+      text += (first ? "[TOOL_CALLS][" : ", ") + NameAndArguments(call, "arguments");
+    } else {
+      text +=
+          "[TOOL_CALLS]" + call.name + (style == 1 ? "" : "[CALL_ID]aB3[ARGS]") + call.arguments;
+    }
+  }
+  if (format == "mistral" && style == 0 && !calls.empty()) text += "]";
+  return text;
+}
+
+void CheckJsonTurn(const std::string& format, uint64_t seed) {
+  Writer writer(seed);
+  OutputCase turn;
+  turn.options.tool_format = format;
+  turn.options.reasoning_format = "qwen3";
+  turn.options.enable_thinking = writer.Below(2) == 0;
+  std::string expected;
+  if (turn.options.enable_thinking) {
+    const std::string reasoning =
+        writer.Prose({"<tool_call>", "[TOOL_CALLS]", "{\"name\": \"f0\"}"});
+    turn.text = reasoning + "\n</think>";
+    expected = "R:" + reasoning + "|";
+  }
+  std::vector<JsonCall> calls;
+  for (int i = writer.Below(4); i > 0; --i) {
+    calls.push_back(AnyJsonCall(writer, static_cast<int>(calls.size())));
+  }
+  const std::string content =
+      writer.Below(2) == 0 && !calls.empty() ? "" : writer.Prose({"\n```\nit\n```\nit"});
+  if (!content.empty()) expected += "C:" + content + "|";
+  turn.text += content + WriteCalls(writer, format, calls);
+  for (const JsonCall& call : calls) expected += call.name + call.arguments + "|";
+  turn.options.tools = {{"f0", nullptr}, {"f1", nullptr}, {"f2", nullptr}};
+  expected += calls.empty() ? "stop" : "tool_calls";
+  EXPECT_EQ(ShowAllSplits(turn, 4), expected) << format << " seed " << seed << "\n" << turn.text;
+}
+
+TEST(OutputProperty, JsonCallsComeBack) {
+  for (const char* format : {"hermes", "llama3_json", "mistral"}) {
+    for (uint64_t seed = 1; seed <= 1500 && !HasFailure(); ++seed) CheckJsonTurn(format, seed);
+  }
+}
+
 TEST(OutputProperty, WhatTheTemplateWritesComesBack) {
   for (uint64_t seed = 1; seed <= 3000; ++seed) {
     CheckTurn(seed);
