@@ -366,46 +366,68 @@ absl::StatusOr<ParsedMessage> ParserService::ParseText(const std::string& text,
     return InvalidField(
         "text", absl::StrCat("has ", text.size(), " bytes; the limit is ", kParseTextBytesMax));
   }
+  // The caller has one format to give, whichever of the two this is about.
+  if (absl::Status known = CheckFormatNames(options.reasoning_format, options.tool_format);
+      !known.ok()) {
+    const std::string_view message(known.message().data(), known.message().size());
+    return InvalidField("format", message.substr(message.find(": ") + 2));
+  }
   SeededCallIds ids(ids_.NextNumber());
   const absl::StatusOr<std::unique_ptr<OutputParser>> parser = CreateOutputParser(options, &ids);
   if (!parser.ok()) return parser.status();
   std::vector<ParserEvent> events;
   (*parser)->Push(text, &events);
   (*parser)->Finish(EngineFinish::kStop, &events);
+  metrics_.AnswerEnded((*parser)->counters(), {}, /*empty_replies=*/0);
   return Assemble(events);
+}
+
+grpc::ServerUnaryReactor* ParserService::ReplyTo(grpc::CallbackServerContext* context,
+                                                 std::string_view method, absl::Duration began,
+                                                 const absl::Status& status) {
+  metrics_.CallEnded(method, status, clock_.Monotonic() - began);
+  return services::Reply(context, status);
 }
 
 grpc::ServerUnaryReactor* ParserService::ParseReasoning(grpc::CallbackServerContext* context,
                                                         const v1::ParseReasoningRequest* request,
                                                         v1::ParseReasoningResponse* response) {
+  const absl::Duration began = clock_.Monotonic();
+  const auto reply = [&](const absl::Status& status) {
+    return ReplyTo(context, "ParseReasoning", began, status);
+  };
   const absl::StatusOr<ModelFacts> facts = Facts();
-  if (request->format().empty() && !facts.ok()) return services::Reply(context, facts.status());
+  if (request->format().empty() && !facts.ok()) return reply(facts.status());
   ParserOptions options;
   options.reasoning_format =
       request->format().empty() ? facts->reasoning_format : request->format();
   options.tool_format = "none";
   options.enable_thinking = !request->has_enable_thinking() || request->enable_thinking();
   absl::StatusOr<ParsedMessage> message = ParseText(request->text(), std::move(options));
-  if (!message.ok()) return services::Reply(context, message.status());
+  if (!message.ok()) return reply(message.status());
   if (message->reasoning.has_value()) response->set_reasoning(*std::move(message->reasoning));
   if (message->content.has_value()) response->set_content(*std::move(message->content));
-  return services::Reply(context, absl::OkStatus());
+  return reply(absl::OkStatus());
 }
 
 grpc::ServerUnaryReactor* ParserService::ParseToolCalls(grpc::CallbackServerContext* context,
                                                         const v1::ParseToolCallsRequest* request,
                                                         v1::ParseToolCallsResponse* response) {
+  const absl::Duration began = clock_.Monotonic();
+  const auto reply = [&](const absl::Status& status) {
+    return ReplyTo(context, "ParseToolCalls", began, status);
+  };
   const absl::StatusOr<ModelFacts> facts = Facts();
-  if (request->format().empty() && !facts.ok()) return services::Reply(context, facts.status());
+  if (request->format().empty() && !facts.ok()) return reply(facts.status());
   absl::StatusOr<std::vector<Tool>> tools = ReadTools(request->tools());
-  if (!tools.ok()) return services::Reply(context, tools.status());
+  if (!tools.ok()) return reply(tools.status());
   ParserOptions options;
   options.reasoning_format = "none";
   options.tool_format = request->format().empty() ? facts->tool_format : request->format();
   options.enable_thinking = false;
   options.tools = *std::move(tools);
   absl::StatusOr<ParsedMessage> message = ParseText(request->text(), std::move(options));
-  if (!message.ok()) return services::Reply(context, message.status());
+  if (!message.ok()) return reply(message.status());
   if (message->content.has_value()) response->set_content(*std::move(message->content));
   for (ParsedToolCall& call : message->tool_calls) {
     v1::ToolCall* const out = response->add_tool_calls();
@@ -413,7 +435,7 @@ grpc::ServerUnaryReactor* ParserService::ParseToolCalls(grpc::CallbackServerCont
     out->set_name(std::move(call.name));
     out->set_arguments_json(std::move(call.arguments));
   }
-  return services::Reply(context, absl::OkStatus());
+  return reply(absl::OkStatus());
 }
 
 grpc::ServerUnaryReactor* ParserService::GetModelInfo(grpc::CallbackServerContext* context,

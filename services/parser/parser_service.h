@@ -71,7 +71,10 @@ class ParserService final : public v1::ParserService::CallbackService {
   };
   absl::StatusOr<Prepared> Prepare(const v1::ChatOptions& options, ChatSession::Form form,
                                    const std::string& request_id);
+  // What ParseReasoning and ParseToolCalls do: `text` whole, its fallbacks counted.
   absl::StatusOr<ParsedMessage> ParseText(const std::string& text, ParserOptions options);
+  grpc::ServerUnaryReactor* ReplyTo(grpc::CallbackServerContext* context, std::string_view method,
+                                    absl::Duration began, const absl::Status& status);
 
   const FormatFlags flags_;
   services::TokenizerClient& tokenizer_;

@@ -13,6 +13,7 @@
 #include "services/clients/channel.h"
 #include "services/clients/fake_tokenizer_client.h"
 #include "services/common/field_error.h"
+#include "services/common/metrics.h"
 #include "services/common/status_map.h"
 
 namespace tessera::parser {
@@ -327,6 +328,96 @@ TEST_F(ParserServiceTest, OneCallOnlyEndsTheGenerationWithIt) {
   EXPECT_EQ(joined.order, "sdf");
   EXPECT_EQ(joined.finish_reason, v1::FINISH_REASON_TOOL_CALLS);
   EXPECT_TRUE(below->AwaitCancelled(kPatience));
+}
+
+TEST_F(ParserServiceTest, TheFinishReasonFollowsTheTableStreamedAndWhole) {
+  constexpr char kCall[] = "</think>\n<tool_call>\n<function=weather>\n</function>\n</tool_call>";
+  struct Row {
+    engine::v1::FinishReason engine;
+    const char* text;
+    v1::ToolChoiceMode mode;
+    v1::FinishReason expected;
+  };
+  const Row rows[] = {
+      {engine::v1::FINISH_REASON_LENGTH, "hm", v1::TOOL_CHOICE_MODE_AUTO, v1::FINISH_REASON_LENGTH},
+      {engine::v1::FINISH_REASON_LENGTH, kCall, v1::TOOL_CHOICE_MODE_AUTO,
+       v1::FINISH_REASON_LENGTH},
+      {engine::v1::FINISH_REASON_STOP, "hm</think>Yes.", v1::TOOL_CHOICE_MODE_AUTO,
+       v1::FINISH_REASON_STOP},
+      {engine::v1::FINISH_REASON_STOP, kCall, v1::TOOL_CHOICE_MODE_UNSPECIFIED,
+       v1::FINISH_REASON_TOOL_CALLS},
+      {engine::v1::FINISH_REASON_STOP, kCall, v1::TOOL_CHOICE_MODE_AUTO,
+       v1::FINISH_REASON_TOOL_CALLS},
+      {engine::v1::FINISH_REASON_STOP, kCall, v1::TOOL_CHOICE_MODE_REQUIRED,
+       v1::FINISH_REASON_TOOL_CALLS},
+      {engine::v1::FINISH_REASON_STOP, kCall, v1::TOOL_CHOICE_MODE_FUNCTION,
+       v1::FINISH_REASON_STOP},
+      {engine::v1::FINISH_REASON_STOP, kCall, v1::TOOL_CHOICE_MODE_NONE, v1::FINISH_REASON_STOP},
+      {engine::v1::FINISH_REASON_ABORT, kCall, v1::TOOL_CHOICE_MODE_AUTO, v1::FINISH_REASON_ABORT},
+  };
+  for (const Row& row : rows) {
+    v1::ChatOptions options = Options();
+    options.mutable_chat()->add_tools()->set_definition_json(kWeather);
+    options.mutable_tool_choice()->set_mode(row.mode);
+    if (row.mode == v1::TOOL_CHOICE_MODE_FUNCTION) {
+      options.mutable_tool_choice()->set_function_name("weather");
+    }
+    Answer({Started(), Piece(row.text), End(row.engine), Finished()});
+    EXPECT_EQ(Stream(options).finish_reason, row.expected) << row.text << " " << row.mode;
+    const absl::StatusOr<v1::ChatResponse> whole = Whole(options);
+    ASSERT_TRUE(whole.ok()) << whole.status();
+    EXPECT_EQ(whole->choices(0).finish_reason(), row.expected) << row.text << " " << row.mode;
+    const bool calls = row.mode != v1::TOOL_CHOICE_MODE_NONE && row.text == kCall;
+    EXPECT_EQ(whole->choices(0).tool_calls_size(), calls ? 1 : 0);
+  }
+}
+
+TEST_F(ParserServiceTest, ParseReasoningSplitsGivenText) {
+  const auto parse = [&](v1::ParseReasoningRequest request) {
+    grpc::ClientContext context;
+    v1::ParseReasoningResponse response;
+    const grpc::Status status = stub_->ParseReasoning(&context, request, &response);
+    EXPECT_TRUE(status.ok()) << status.error_message();
+    return response;
+  };
+  v1::ParseReasoningRequest request;
+  request.set_text("Hm.\n</think>Three.");
+  EXPECT_EQ(parse(request).reasoning(), "Hm.");
+  EXPECT_EQ(parse(request).content(), "Three.");
+  request.set_enable_thinking(false);
+  EXPECT_FALSE(parse(request).has_reasoning());
+  EXPECT_EQ(parse(request).content(), "Hm.\nThree.");
+  request.set_format("none");
+  EXPECT_EQ(parse(request).content(), request.text());
+  request.set_format("r2d2");
+  grpc::ClientContext context;
+  v1::ParseReasoningResponse response;
+  const absl::Status status =
+      services::FromGrpcStatus(stub_->ParseReasoning(&context, request, &response));
+  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(services::FieldOf(status).value_or("none"), "format");
+}
+
+TEST_F(ParserServiceTest, ParseToolCallsFindsCallsAndCountsWhatWasRepaired) {
+  v1::ParseToolCallsRequest request;
+  request.set_text("So:\n<tool_call>\n<function=weather>\n<parameter=days>\na few");
+  request.add_tools()->set_definition_json(kWeather);
+  grpc::ClientContext context;
+  v1::ParseToolCallsResponse response;
+  const grpc::Status status = stub_->ParseToolCalls(&context, request, &response);
+  ASSERT_TRUE(status.ok()) << status.error_message();
+  EXPECT_EQ(response.content(), "So:");
+  ASSERT_EQ(response.tool_calls_size(), 1);
+  EXPECT_EQ(response.tool_calls(0).name(), "weather");
+  EXPECT_EQ(response.tool_calls(0).arguments_json(), R"({"days": "a few"})");
+  EXPECT_FALSE(response.tool_calls(0).id().empty());
+  const std::string metrics = services::MetricsText(registry_);
+  for (const char* kind : {"raw_string", "malformed_call"}) {
+    EXPECT_NE(metrics.find("tessera_parser_fallbacks_total{kind=\"" + std::string(kind) + "\"} 1"),
+              std::string::npos)
+        << metrics;
+  }
+  EXPECT_NE(metrics.find("method=\"ParseToolCalls\""), std::string::npos);
 }
 
 TEST_F(ParserServiceTest, LogprobsHaveOneEntryATokenUnlessReasoningIsWithheld) {
