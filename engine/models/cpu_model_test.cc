@@ -22,6 +22,11 @@ void* operator new(size_t size) {
   if (void* const memory = std::malloc(size)) return memory;
   std::abort();
 }
+// Also replaced because the standard library frees what this one gave with the delete below.
+void* operator new(size_t size, const std::nothrow_t&) noexcept {
+  allocations.fetch_add(1, std::memory_order_relaxed);
+  return std::malloc(size);
+}
 void operator delete(void* memory) noexcept { std::free(memory); }
 void operator delete(void* memory, size_t) noexcept { std::free(memory); }
 
